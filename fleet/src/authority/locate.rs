@@ -1,0 +1,70 @@
+//! Where the registry is, seen from this host (fleet contract §3.1).
+use crate::admit::Snapshot;
+use crate::document::Registry;
+use crate::last_good::Copy;
+use crate::name::{ConnectionPath, TargetName};
+use crate::store::RegistryStore;
+use std::sync::Arc;
+
+/// Where the registry is read from and written to, seen from this host.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// This host's own store.
+    Store(Arc<dyn RegistryStore>),
+    /// Another target, over SSH.
+    Remote(RemoteAuthority),
+}
+
+/// An authority on another host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteAuthority {
+    /// Target.
+    pub target: TargetName,
+    /// Absolute path of `stado` there.
+    pub command: String,
+    /// Its connection paths, in order.
+    pub paths: Vec<ConnectionPath>,
+}
+
+impl Source {
+    /// As people see it: the store's location, or `<target>:registry.json`.
+    pub fn location(&self) -> String {
+        match self {
+            Self::Store(store) => store.location(),
+            Self::Remote(authority) => format!("{}:registry.json", authority.target),
+        }
+    }
+
+    /// `local` or `ssh`, as `resolver status` names it (§4.10).
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(_) => "local",
+            Self::Remote(_) => "ssh",
+        }
+    }
+}
+
+/// Picks the source for a host: no copy, or the authority is `me` → the store; else the remote authority named by the copy.
+pub fn locate(copy: Option<&Copy>, me: Option<&TargetName>, store: Arc<dyn RegistryStore>) -> Source {
+    copy.map_or(Source::Store(Arc::clone(&store)), |c| source(&c.snapshot.valid.registry, me, store))
+}
+
+/// The next source after a valid snapshot: the authority that it names (§4.3). A new authority is so adopted only after
+/// the old one delivered a snapshot naming it.
+pub fn next_source(snapshot: &Snapshot, me: &TargetName, store: Arc<dyn RegistryStore>) -> Source {
+    source(&snapshot.valid.registry, Some(me), store)
+}
+
+fn source(registry: &Registry, me: Option<&TargetName>, store: Arc<dyn RegistryStore>) -> Source {
+    match &registry.directory {
+        Some(directory) if me != Some(&directory.authority_target) => {
+            let paths = registry.targets.get(&directory.authority_target).map(|t| t.paths.clone());
+            Source::Remote(RemoteAuthority {
+                target: directory.authority_target.clone(),
+                command: directory.authority_command.clone(),
+                paths: paths.unwrap_or_default(),
+            })
+        }
+        _ => Source::Store(store),
+    }
+}

@@ -1,0 +1,102 @@
+//! One snapshot from an authority on another host (fleet contract §3.2).
+use super::envelope::{self, Envelope};
+use super::exec::{Exec, quoted};
+use super::{RegistryError, RemoteAuthority};
+use crate::fault::Class;
+use crate::link::{ExecLimits, ExecOutput, LinkError, Stage};
+use crate::store::Stored;
+use std::time::Duration;
+
+/// Largest snapshot that is read. Older readers stop at 1 MiB.
+const LARGEST: usize = 64 << 20;
+/// From connect to last byte.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// A read that takes longer is announced.
+const BLINK: Duration = Duration::from_secs(2);
+
+/// Reads the document's bytes and version. Every path is tried in order; then, when the transport failed, all once more
+/// on new sessions: a session that died unnoticed must not keep a reader from a healthy authority (§8.9).
+pub(super) async fn read(authority: &RemoteAuthority, exec: &dyn Exec) -> Result<Stored, RegistryError> {
+    if authority.paths.is_empty() {
+        return Err(RegistryError::new(Class::Config, "registry authority has no SSH connection path"));
+    }
+    let place = format!("registry authority {}", authority.target);
+    let attempt = crate::czekam::when_long(BLINK, "registry snapshot", &place, "ssh", twice(authority, exec));
+    stored(authority, attempt.await?)
+}
+
+async fn twice(authority: &RemoteAuthority, exec: &dyn Exec) -> Result<ExecOutput, RegistryError> {
+    let first = match once(authority, exec).await {
+        Ok(output) => return Ok(output),
+        Err(first) => first,
+    };
+    if !first.again {
+        return Err(first.error);
+    }
+    once(authority, exec).await.map_err(|second| {
+        let (first, second) = (first.error.sentence, second.error);
+        let sentence = format!("{first}; second authority read on a fresh SSH session failed: {second}");
+        RegistryError::new(second.class, sentence)
+    })
+}
+
+/// A failed transport, and whether new sessions may do better.
+struct Failed {
+    error: RegistryError,
+    again: bool,
+}
+
+async fn once(authority: &RemoteAuthority, exec: &dyn Exec) -> Result<ExecOutput, Failed> {
+    let command = format!("{} resolver snapshot", quoted(&authority.command));
+    let limits = ExecLimits { stdout: LARGEST, deadline: DEADLINE };
+    let run = exec.exec(&authority.target, &authority.paths, &command, &[], limits);
+    // The link keeps the deadline and knows the destination; this one only bounds a link that does not.
+    match tokio::time::timeout(DEADLINE + Duration::from_secs(1), run).await {
+        Ok(Ok(output)) => Ok(output),
+        Ok(Err(e)) => Err(failed(&e)),
+        Err(_) => {
+            let paths: Vec<_> = authority.paths.iter().map(|p| p.destination.to_string()).collect();
+            Err(Failed { error: late(&format!("command on {}", paths.join(", "))), again: false })
+        }
+    }
+}
+
+fn late(what: &str) -> RegistryError {
+    let sentence = format!("authority {what} gave no complete answer within {}s", DEADLINE.as_secs());
+    RegistryError::new(Class::Timeout, sentence)
+}
+
+fn failed(e: &LinkError) -> Failed {
+    let (error, again) = match (e.stage, e.class) {
+        (Stage::Limit, _) => (
+            RegistryError::new(Class::Refused, format!("registry authority snapshot exceeds {} MiB", LARGEST >> 20)),
+            false,
+        ),
+        (Stage::Exec, Class::Timeout) => (RegistryError::new(Class::Timeout, format!("authority {e}")), false),
+        (Stage::Exec, class) => (RegistryError::new(class, format!("registry authority SSH failed: {e}")), true),
+        (stage, class) => {
+            let sentence = format!("no registry authority SSH connection path answered ({})", e.causes());
+            // A refused key stays refused; a path that was down or silent may answer the second time.
+            let hopeless = class == Class::Auth || (stage == Stage::Connect && class == Class::Config);
+            (RegistryError::new(class, sentence), !hopeless)
+        }
+    };
+    Failed { error, again }
+}
+
+fn stored(authority: &RemoteAuthority, output: ExecOutput) -> Result<Stored, RegistryError> {
+    if output.status != Some(0) {
+        let status = output.status.map_or("no exit status".to_owned(), |s| s.to_string());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let class = if output.status == Some(69) { Class::InfraDown } else { Class::Unknown };
+        let sentence = format!("registry authority exited with {status}: {}", stderr.trim());
+        return Err(RegistryError::new(class, sentence));
+    }
+    let invalid = |e: String| RegistryError::new(Class::Refused, format!("invalid registry authority response: {e}"));
+    let heard = envelope::find::<Envelope<'_>>(&output.stdout).map_err(invalid)?;
+    if let Some(warning) = heard.warning(&format!("registry authority {}", authority.target)) {
+        tracing::warn!(target: "stado::fleet", "{warning}");
+    }
+    let bytes = heard.answer.document.get().as_bytes();
+    Ok(Stored { bytes: bytes.into(), version: heard.answer.store_version })
+}

@@ -1,0 +1,177 @@
+//! The immutable index (service, consumer, host) → route, built once per change.
+use crate::document::{DirectoryService, Registry};
+use crate::fault::{Blame, Class, Faulty};
+use crate::name::{ConnectionPath, ConsumerId, Endpoint, Generation, LogicalName, TargetName};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Where a service is, as seen from one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Service.
+    pub service: LogicalName,
+    /// Placed on.
+    pub active_host: TargetName,
+    /// Its address there.
+    pub endpoint: Endpoint,
+    /// Capabilities of the asking consumer.
+    pub capabilities: Vec<String>,
+    /// How to reach the host; empty when it is this host.
+    pub paths: Vec<ConnectionPath>,
+    /// Whether the active host is this host.
+    pub local: bool,
+    /// `stado_command` of the active host.
+    pub stado_command: Option<String>,
+}
+
+/// Why the directory gives no route. `Display` is the sentence of fleet contract §4.4.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoRoute {
+    /// Not in the directory.
+    #[error("unknown logical service \"{0}\"")]
+    UnknownService(String),
+    /// Consumer is not declared.
+    #[error("consumer \"{consumer}\" is not authorized for service \"{service}\"")]
+    NotAuthorized {
+        /// Service.
+        service: LogicalName,
+        /// Consumer.
+        consumer: String,
+    },
+    /// A placement transaction holds it.
+    #[error("service \"{service}\" is unavailable during placement transaction for \"{profile}\"")]
+    InTransaction {
+        /// Service.
+        service: LogicalName,
+        /// Profile.
+        profile: String,
+    },
+    /// No endpoint on the active host.
+    #[error("service \"{0}\" has no endpoint on its active host")]
+    NoEndpoint(LogicalName),
+}
+
+impl Faulty for NoRoute {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::UnknownService(_) => Blame::Caller,
+            Self::NotAuthorized { .. } => Blame::Credentials,
+            Self::InTransaction { .. } | Self::NoEndpoint(_) => Blame::Remote,
+        }
+    }
+    fn class(&self) -> Class {
+        match self {
+            Self::UnknownService(_) => Class::NotFound,
+            Self::NotAuthorized { .. } => Class::Auth,
+            Self::InTransaction { .. } => Class::InfraDown,
+            Self::NoEndpoint(_) => Class::Config,
+        }
+    }
+}
+
+/// The index for one host.
+#[derive(Debug)]
+pub struct Directory {
+    host: TargetName,
+    registry: Arc<Registry>,
+    services: HashMap<LogicalName, Entry>,
+}
+
+/// One service: what each of its consumers gets.
+#[derive(Debug)]
+struct Entry {
+    service: LogicalName,
+    /// Why no consumer gets a route, when that is so; asked only after the consumer is known to be authorized.
+    withheld: Option<NoRoute>,
+    routes: HashMap<ConsumerId, Option<Arc<Route>>>,
+}
+
+impl Directory {
+    /// Builds the index as seen from `host`.
+    pub fn build(registry: Arc<Registry>, host: TargetName) -> Self {
+        let services = registry.directory.iter().flat_map(|d| &d.services);
+        let services = services.map(|(name, service)| (name.clone(), Entry::build(&registry, &host, name, service)));
+        let services = services.collect();
+        Self { host, services, registry }
+    }
+
+    /// The host it was built for.
+    pub fn host(&self) -> &TargetName {
+        &self.host
+    }
+
+    /// The registry behind it.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Generation; `None` when the registry has no directory.
+    pub fn generation(&self) -> Option<Generation> {
+        self.registry.directory.as_ref().map(|d| d.generation)
+    }
+
+    /// The route for one consumer. Two hash lookups; nothing is copied.
+    pub fn resolve(&self, service: &str, consumer: &str) -> Result<Arc<Route>, NoRoute> {
+        let entry = self.services.get(service).ok_or_else(|| NoRoute::UnknownService(service.to_owned()))?;
+        let route = entry
+            .routes
+            .get(consumer)
+            .ok_or_else(|| NoRoute::NotAuthorized { service: entry.service.clone(), consumer: consumer.to_owned() })?;
+        match (&entry.withheld, route) {
+            (None, Some(route)) => Ok(route.clone()),
+            (Some(why), _) => Err(why.clone()),
+            (None, None) => Err(NoRoute::NoEndpoint(entry.service.clone())),
+        }
+    }
+
+    /// Whether `endpoint` is one that the directory places on this host: what a gate may open channels to.
+    pub fn places_here(&self, endpoint: std::net::SocketAddr) -> bool {
+        let services = self.registry.directory.iter().flat_map(|d| d.services.values());
+        let mut here = services.filter_map(|service| service.endpoints.get(&self.host));
+        here.any(|declared| declared.addr.candidates().contains(&endpoint))
+    }
+}
+
+impl Entry {
+    fn build(registry: &Registry, host: &TargetName, name: &LogicalName, service: &DirectoryService) -> Self {
+        let withheld = transaction_over(registry, name, service)
+            .map(|profile| NoRoute::InTransaction { service: name.clone(), profile });
+        let routes = service.consumers.iter().map(|(consumer, capabilities)| {
+            (consumer.clone(), route(registry, host, name, service, capabilities).map(Arc::new))
+        });
+        Self { service: name.clone(), withheld, routes: routes.collect() }
+    }
+}
+
+fn route(
+    registry: &Registry,
+    host: &TargetName,
+    name: &LogicalName,
+    service: &DirectoryService,
+    capabilities: &[String],
+) -> Option<Route> {
+    let endpoint = *service.endpoints.get(&service.active_host)?;
+    let local = service.active_host == *host;
+    let target = registry.targets.get(&service.active_host);
+    Some(Route {
+        service: name.clone(),
+        active_host: service.active_host.clone(),
+        endpoint,
+        capabilities: capabilities.to_vec(),
+        paths: target.filter(|_| !local).map(|t| t.paths.clone()).unwrap_or_default(),
+        local,
+        stado_command: target.and_then(|t| t.stado_command.clone()),
+    })
+}
+
+/// The profile whose transaction holds the service: the one it names, or one that lists it.
+fn transaction_over(registry: &Registry, name: &LogicalName, service: &DirectoryService) -> Option<String> {
+    let holds = |profile: &String| {
+        service.placement_profile.as_ref() == Some(profile)
+            || registry.profiles.get(profile).is_some_and(|services| services.contains(name))
+    };
+    registry.transactions.iter().map(|t| &t.profile).find(|profile| holds(profile)).cloned()
+}
+
+#[cfg(test)]
+mod tests;

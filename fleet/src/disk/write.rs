@@ -1,0 +1,121 @@
+//! Whole-file writes: a reader, a crash or a full disk finds the old content or the new, never less.
+use super::{DiskError, parent};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use tempfile::NamedTempFile;
+
+/// Step name of a [`DiskError`] raised after the rename: see [`DiskError::in_place`].
+pub const SYNC_DIRECTORY: &str = "sync the directory of";
+
+/// Random characters at the end of a temporary file's name.
+const RANDOM: usize = 6;
+
+/// The moments of one replace, in order. After each the file holds its old or its new content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteStep {
+    /// The temporary file exists, empty.
+    Created,
+    /// It holds the bytes.
+    Written,
+    /// They are on the medium.
+    Synced,
+    /// It carries the name.
+    Renamed,
+    /// The name is on the medium.
+    DirectorySynced,
+}
+
+/// Replaces `path` whole: same-directory temporary file, fsync, rename, fsync of the directory; 0600, missing
+/// directories made 0700. A symbolic link at `path` is replaced, not followed.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    replace_observed(path, bytes, &mut |_| Ok(()))
+}
+
+/// [`replace`], telling each step as it is done: fault points for tests. An error from `observe` ends the write there.
+pub fn replace_observed(
+    path: &Path,
+    bytes: &[u8],
+    observe: &mut dyn FnMut(WriteStep) -> io::Result<()>,
+) -> Result<(), DiskError> {
+    let fail = |e: io::Error| DiskError::new("write", path, e);
+    let temporary = stage(path)?;
+    observe(WriteStep::Created).map_err(fail)?;
+    let temporary = fill(temporary, path, bytes)?;
+    observe(WriteStep::Written).map_err(fail)?;
+    temporary.as_file().sync_all().map_err(fail)?;
+    observe(WriteStep::Synced).map_err(fail)?;
+    temporary.persist(path).map_err(|e| fail(e.error))?;
+    let late = |e: io::Error| DiskError::new(SYNC_DIRECTORY, path, e);
+    observe(WriteStep::Renamed).map_err(late)?;
+    sync_directory(path)?;
+    observe(WriteStep::DirectorySynced).map_err(late)
+}
+
+/// As [`replace`] without fsync: only for the three published files.
+pub fn publish(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    let temporary = fill(stage(path)?, path, bytes)?;
+    temporary.persist(path).map_err(|e| DiskError::new("write", path, e.error))?;
+    Ok(())
+}
+
+/// Creates `path` with `bytes` unless it exists (no-clobber link); `false` when it existed.
+pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, DiskError> {
+    let temporary = fill(stage(path)?, path, bytes)?;
+    temporary.as_file().sync_all().map_err(|e| DiskError::new("write", path, e))?;
+    match temporary.persist_noclobber(path) {
+        Ok(_) => sync_directory(path).map(|()| true),
+        Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(e) => Err(DiskError::new("create", path, e.error)),
+    }
+}
+
+/// Creates a directory (and parents) with mode 0700 when missing.
+pub fn private_dir(path: &Path) -> Result<(), DiskError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|e| DiskError::new("create directory", path, e))
+}
+
+/// An empty 0600 file `.<name>.XXXXXX` beside `path`.
+fn stage(path: &Path) -> Result<NamedTempFile, DiskError> {
+    let name = path.file_name().ok_or_else(|| DiskError::refused("write", path, "it has no file name"))?;
+    private_dir(parent(path))?;
+    let mut prefix = std::ffi::OsString::from(".");
+    prefix.push(name);
+    prefix.push(".");
+    tempfile::Builder::new()
+        .prefix(&prefix)
+        .rand_bytes(RANDOM)
+        .tempfile_in(parent(path))
+        .map_err(|e| DiskError::new("write", path, e))
+}
+
+/// Removes temporary files of `path` that a killed writer left more than an hour ago.
+pub fn sweep(path: &Path) {
+    const LEFT: std::time::Duration = std::time::Duration::from_secs(3600);
+    let Some(name) = path.file_name() else { return };
+    let prefix = format!(".{}.", name.to_string_lossy());
+    for entry in std::fs::read_dir(parent(path)).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().strip_prefix(&prefix).is_some_and(|rest| rest.len() == RANDOM);
+        let old =
+            |m: &std::fs::Metadata| m.modified().ok().and_then(|t| t.elapsed().ok()).is_some_and(|age| age > LEFT);
+        if ours && entry.metadata().is_ok_and(|m| m.is_file() && old(&m)) {
+            // Garbage that cannot be removed does no harm.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn fill(mut temporary: NamedTempFile, path: &Path, bytes: &[u8]) -> Result<NamedTempFile, DiskError> {
+    temporary.write_all(bytes).map_err(|e| DiskError::new("write", path, e))?;
+    Ok(temporary)
+}
+
+fn sync_directory(path: &Path) -> Result<(), DiskError> {
+    match File::open(parent(path)).and_then(|dir| dir.sync_all()) {
+        // Some file systems have no fsync for directories; their rename is as durable as it gets.
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        Err(e) => Err(DiskError::new(SYNC_DIRECTORY, path, e)),
+        Ok(()) => Ok(()),
+    }
+}

@@ -1,0 +1,96 @@
+//! The typed view of a valid registry (fleet contract §1). Shapes only: they are filled by `crate::validate`.
+use crate::name::{ConnectionPath, ConsumerId, Endpoint, Generation, LogicalName, TargetName};
+use indexmap::IndexMap;
+
+/// The typed registry of a valid document. Built by [`crate::validate::validate`] only.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    /// Targets in document order.
+    pub targets: IndexMap<TargetName, Target>,
+    /// The service directory, when the document has one.
+    pub directory: Option<ServiceDirectory>,
+    /// Placement transactions by profile: services of these profiles are refused.
+    pub transactions: Vec<PlacementTransaction>,
+    /// Placement profiles by name → services.
+    pub profiles: IndexMap<String, Vec<LogicalName>>,
+}
+
+/// One host.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Identity.
+    pub name: TargetName,
+    /// `local`, `gcp` or `vast`.
+    pub kind: String,
+    /// Connection paths in order: `ssh` as `primary`, then the fallbacks.
+    pub paths: Vec<ConnectionPath>,
+    /// Declared hostnames (may carry a user part: `user@host`).
+    pub hostnames: Vec<String>,
+    /// Path of `stado` there (a key of ours), if declared.
+    pub stado_command: Option<String>,
+    /// The resolver policy, when declared.
+    pub resolver: Option<ResolverPolicy>,
+}
+
+/// `service_resolver` of a target (fleet contract §1.4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolverPolicy {
+    /// Resolution API.
+    pub api_bind: std::net::SocketAddr,
+    /// Seconds between reads, positive.
+    pub refresh_seconds: u64,
+    /// Seconds after which a directory is reported degraded.
+    pub max_stale_seconds: u64,
+    /// Adapters in document order.
+    pub adapters: Vec<AdapterPolicy>,
+}
+
+/// One adapter of a resolver policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdapterPolicy {
+    /// Directory service.
+    pub service: LogicalName,
+    /// Consumer.
+    pub consumer: ConsumerId,
+    /// Declared bind; the allocator chooses and remembers one when absent (design, choices).
+    pub bind: Option<std::net::SocketAddr>,
+    /// Budget for dial or channel open; 10 s when absent.
+    pub connect_seconds: Option<u64>,
+    /// Present in the document: accepted, ignored, said once.
+    pub idle_seconds: Option<u64>,
+}
+
+/// The `service_directory` block.
+#[derive(Debug, Clone)]
+pub struct ServiceDirectory {
+    /// Who serves snapshots and takes writes.
+    pub authority_target: TargetName,
+    /// Absolute path of `stado` there.
+    pub authority_command: String,
+    /// Only ever rises.
+    pub generation: Generation,
+    /// Services in document order.
+    pub services: IndexMap<LogicalName, DirectoryService>,
+}
+
+/// One service of the directory.
+#[derive(Debug, Clone)]
+pub struct DirectoryService {
+    /// Where it is placed.
+    pub active_host: TargetName,
+    /// Addresses by host.
+    pub endpoints: IndexMap<TargetName, Endpoint>,
+    /// Authorized consumers → capabilities.
+    pub consumers: IndexMap<ConsumerId, Vec<String>>,
+    /// Placement profile, for placement-backed routes.
+    pub placement_profile: Option<String>,
+}
+
+/// A placement in progress.
+#[derive(Debug, Clone)]
+pub struct PlacementTransaction {
+    /// UUID text.
+    pub id: String,
+    /// Profile name.
+    pub profile: String,
+}

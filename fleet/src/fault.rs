@@ -1,0 +1,84 @@
+//! Whose fault an error is and whether a retry may help. Every error type of this workspace answers [`Faulty`];
+//! sentences for people and exit codes are made from it at the edge (`src/exit.rs`).
+
+/// Who has to act before the operation can succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Blame {
+    /// The request or its input is wrong.
+    Caller,
+    /// Credentials or permissions.
+    Credentials,
+    /// This host: its configuration, files, descriptors, ports.
+    ThisHost,
+    /// The network, or another host that does not answer.
+    Remote,
+    /// The service behind the route.
+    Service,
+    /// A defect of Stado.
+    Stado,
+}
+
+/// The class of a failure, as the fleet contract (§6) names it. Decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Configuration or document is wrong (`config`).
+    Config,
+    /// Not allowed (`auth`).
+    Auth,
+    /// Named thing does not exist (`not_found`).
+    NotFound,
+    /// Told to slow down (`rate_limit`).
+    RateLimit,
+    /// A deadline passed (`timeout`).
+    Timeout,
+    /// Something that is needed does not answer (`infra_down`).
+    InfraDown,
+    /// The other side understood and refused (`refused`).
+    Refused,
+    /// The registry moved between read and write (exit 75).
+    Moved,
+    /// The command line is wrong (exit 2).
+    Usage,
+    /// None of these (`unknown`).
+    Unknown,
+}
+
+impl Class {
+    /// The word of the fleet contract §6.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Auth => "auth",
+            Self::NotFound => "not_found",
+            Self::RateLimit => "rate_limit",
+            Self::Timeout => "timeout",
+            Self::InfraDown => "infra_down",
+            Self::Refused => "refused",
+            Self::Moved => "moved",
+            Self::Usage => "usage",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whether the same request may succeed later without anyone changing it.
+    pub fn retry_helps(self) -> bool {
+        matches!(self, Self::RateLimit | Self::Timeout | Self::InfraDown | Self::Moved)
+    }
+}
+
+/// An error that knows whose fault it is and of which class.
+pub trait Faulty: std::error::Error {
+    /// Who has to act.
+    fn blame(&self) -> Blame;
+    /// Which class of failure; decides the exit code and the retry advice.
+    fn class(&self) -> Class;
+}
+
+impl Faulty for crate::name::NameError {
+    fn blame(&self) -> Blame {
+        Blame::Caller
+    }
+    fn class(&self) -> Class {
+        Class::Config
+    }
+}

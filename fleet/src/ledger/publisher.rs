@@ -1,0 +1,96 @@
+//! What the published state is worth now: the lock rule (fleet contract §4.6), and what `connect` says of it (§6.9).
+use super::{PublishedPaths, ResolverState, read};
+use crate::disk::{DiskError, Lock};
+use std::path::Path;
+
+/// What the published state is worth now, by the lock rule (§4.6).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Publisher {
+    /// No state file.
+    Never,
+    /// The lock is held by the pid that published.
+    Alive(ResolverState),
+    /// Nobody holds the lock, or another pid does: the state's publisher is gone.
+    Dead {
+        /// Last published state.
+        state: ResolverState,
+        /// Another process that holds the lock and has not published yet.
+        replaced_by: Option<u32>,
+    },
+}
+
+/// Reads state and lock together.
+pub fn publisher(paths: &PublishedPaths) -> Result<Publisher, DiskError> {
+    let mut seen = look(paths)?;
+    if matches!(seen, Publisher::Dead { replaced_by: Some(_), .. }) {
+        // The new process may have published between the read of the state and the look at the lock.
+        seen = look(paths)?;
+    }
+    Ok(seen)
+}
+
+fn look(paths: &PublishedPaths) -> Result<Publisher, DiskError> {
+    let Some(state) = read::state(paths)? else { return Ok(Publisher::Never) };
+    Ok(match Lock::holder(&paths.lock)? {
+        Some(Some(pid)) if pid == state.pid => Publisher::Alive(state),
+        holder => Publisher::Dead { state, replaced_by: holder.flatten() },
+    })
+}
+
+impl Publisher {
+    /// The state, when its publisher still runs.
+    pub fn alive(&self) -> Option<&ResolverState> {
+        match self {
+            Self::Alive(state) => Some(state),
+            _ => None,
+        }
+    }
+
+    /// The sentence of a dead publisher (§4.10).
+    pub fn dead_sentence(&self) -> Option<String> {
+        match self {
+            Self::Dead { state, .. } => Some(format!(
+                "the resolver that published this host's state (pid {}, state {} at {}) is not running, and no resolver \
+                 has published since; its listeners went with it",
+                state.pid, state.state, state.updated_at
+            )),
+            _ => None,
+        }
+    }
+
+    /// Why nobody accepts at an adapter's bind, as far as the published state tells (§6.9); `None` when the state says
+    /// that it is served. `state_file` is named when no resolver ever published.
+    pub fn why_refused(&self, service: &str, consumer: &str, bind: &str, state_file: &Path) -> Option<String> {
+        let state = match self {
+            Self::Never => return Some(never_sentence(state_file)),
+            Self::Dead { .. } => return self.dead_sentence(),
+            Self::Alive(state) => state,
+        };
+        let pid = state.pid;
+        let row = |u: &&super::Unserved| u.service == service && u.consumer == consumer && u.bind == bind;
+        if let Some(unserved) = state.unserved.iter().find(row) {
+            let reason = reason_or_none(Some(&unserved.reason));
+            return Some(format!(
+                "this host's resolver (pid {pid}) does not serve {bind} for {service}/{consumer}: {reason}"
+            ));
+        }
+        if state.listening {
+            return None;
+        }
+        let reason = reason_or_none(state.reason.as_deref());
+        let (name, at) = (&state.state, &state.updated_at);
+        Some(format!("this host's resolver (pid {pid}, state {name} at {at}) holds no listener: {reason}"))
+    }
+}
+
+/// The sentence for a host where no resolver has published (§4.10).
+pub fn never_sentence(state_file: &Path) -> String {
+    format!(
+        "no resolver has published state at {}: nothing has served here since that file was last removed",
+        state_file.display()
+    )
+}
+
+fn reason_or_none(reason: Option<&str>) -> &str {
+    reason.filter(|r| !r.is_empty()).unwrap_or("it has published no reason")
+}

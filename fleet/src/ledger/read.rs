@@ -1,0 +1,42 @@
+//! Readers of the published files.
+use super::{AnswersFile, PublishedPaths, ResolverState, Wait};
+use crate::disk::{self, DiskError};
+use std::path::Path;
+
+/// Largest published file that is read: far above 10,000 rows.
+const LARGEST: u64 = 64 << 20;
+
+/// Reads the state file; `None` when there is none.
+pub(super) fn state(paths: &PublishedPaths) -> Result<Option<ResolverState>, DiskError> {
+    let Some(bytes) = disk::read(&paths.state, LARGEST)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(|e| DiskError {
+        step: "read",
+        path: paths.state.clone(),
+        source: std::io::Error::new(std::io::ErrorKind::InvalidData, e),
+    })
+}
+
+/// Reads the waiting list; `Ok(None)` when there is no file. Errors are §4.7's sentences.
+pub fn waits(paths: &PublishedPaths) -> Result<Option<Vec<Wait>>, String> {
+    let Some(bytes) = whole("the resolver's waiting list", &paths.waiting)? else { return Ok(None) };
+    let foreign = |e: &dyn std::fmt::Display| {
+        format!("the resolver's waiting list at {} is not the list this build writes: {e}", paths.waiting.display())
+    };
+    let waits: Vec<Wait> = serde_json::from_slice(&bytes).map_err(|e| foreign(&e))?;
+    for wait in &waits {
+        wait.since.parse::<jiff::Timestamp>().map_err(|e| foreign(&format!("since {:?}: {e}", wait.since)))?;
+    }
+    Ok(Some(waits))
+}
+
+/// Reads the answers file; empty when there is none. A sentence when it cannot be read.
+pub fn answers(paths: &PublishedPaths) -> Result<AnswersFile, String> {
+    let Some(bytes) = whole("the resolver's answers file", &paths.answers)? else { return Ok(AnswersFile::new()) };
+    serde_json::from_slice(&bytes).map_err(|e| {
+        format!("the resolver's answers file at {} is not the file this build writes: {e}", paths.answers.display())
+    })
+}
+
+fn whole(what: &str, path: &Path) -> Result<Option<Vec<u8>>, String> {
+    disk::read(path, LARGEST).map_err(|e| format!("{what} at {} cannot be read: {}", path.display(), e.source))
+}

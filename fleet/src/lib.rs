@@ -1,0 +1,42 @@
+//! What exists in a Stado fleet, who may use it, where it runs, and how to reach it.
+//!
+//! Each module uses only those listed above it. This crate knows no listener.
+//!
+//! Without the feature `full` only [`name`], [`fault`] and [`wire`] are built.
+
+pub mod fault;
+pub mod name;
+pub mod wire;
+
+#[cfg(feature = "full")]
+pub mod admit;
+#[cfg(feature = "full")]
+pub mod authority;
+#[cfg(feature = "full")]
+pub mod czekam;
+#[cfg(feature = "full")]
+pub mod directory;
+#[cfg(feature = "full")]
+pub mod disk;
+#[cfg(feature = "full")]
+pub mod document;
+#[cfg(feature = "full")]
+pub mod edit;
+#[cfg(feature = "full")]
+pub mod forwards;
+#[cfg(feature = "full")]
+pub mod last_good;
+#[cfg(feature = "full")]
+pub mod ledger;
+#[cfg(feature = "full")]
+pub mod link;
+#[cfg(feature = "full")]
+pub mod store;
+#[cfg(feature = "full")]
+pub mod validate;
+
+#[cfg(test)]
+#[cfg(feature = "full")]
+mod fixture;
+#[cfg(all(test, feature = "full"))]
+mod testing;

@@ -1,0 +1,64 @@
+//! Where keys and host keys come from, and how long each stage may take.
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where keys and host keys come from; read by `src/config`, never from the environment here.
+#[derive(Debug, Clone, Default)]
+pub struct LinkConfig {
+    /// Login name used when a destination names none.
+    pub user: String,
+    /// Key files in order of preference (resolver key first); missing ones are skipped. A certificate beside a file
+    /// (`<file>-cert.pub`) is offered before its key. The agent's keys are offered after all files, so that an agent
+    /// that hangs or holds many keys delays nothing while a file works.
+    pub identity_files: Vec<PathBuf>,
+    /// Agent socket, when there is one.
+    pub agent_socket: Option<PathBuf>,
+    /// known_hosts files, all consulted.
+    pub known_hosts: Vec<PathBuf>,
+    /// Deadlines per stage; defaults of `ssh-relay.md` §3.7.
+    pub timing: Timing,
+}
+
+/// Deadlines and keepalive.
+#[derive(Debug, Clone)]
+pub struct Timing {
+    /// Per address.
+    pub connect: Duration,
+    /// Banner and key exchange.
+    pub handshake: Duration,
+    /// Authentication.
+    pub auth: Duration,
+    /// One answer of the agent (its list of keys, one signature).
+    pub agent: Duration,
+    /// Channel open.
+    pub open: Duration,
+    /// Keepalive interval.
+    pub keepalive: Duration,
+    /// Unanswered keepalives before the end.
+    pub keepalive_max: usize,
+    /// How long a session without a stream is kept.
+    pub idle: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            handshake: Duration::from_secs(10),
+            auth: Duration::from_secs(10),
+            agent: Duration::from_secs(3),
+            open: Duration::from_secs(10),
+            keepalive: Duration::from_secs(5),
+            keepalive_max: 3,
+            idle: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Timing {
+    /// Nothing received for this long ends a session, also while a write is blocked: no keepalive can have been
+    /// answered in it. Later than the keepalive's own end, so that its clearer reason comes first.
+    pub(super) fn inactivity(&self) -> Duration {
+        self.keepalive * u32::try_from(self.keepalive_max.saturating_add(2)).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,154 @@
+//! Pooled SSH sessions: paths, host keys, keepalive, exec, channels (`ssh-relay.md`).
+//!
+//! [`Link`] keeps one session per (host, endpoint) for streams and one per host for commands. A session is opened once
+//! however many ask for it, outside any lock; a refused stream keeps it; one that is found dead is replaced once before
+//! a byte of the client went up.
+mod agent;
+mod auth;
+mod channel;
+mod config;
+mod connect;
+mod error;
+mod exec;
+mod handler;
+mod keys;
+mod known_hosts;
+mod pipe;
+mod pool;
+mod session;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use config::{LinkConfig, Timing};
+pub use error::{LinkError, Stage};
+pub use stream::{Carrier, ChannelStream};
+
+use crate::name::{ConnectionPath, SshDestination, TargetName};
+use pool::{Key, Pool, Purpose};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+/// What a command said.
+#[derive(Debug)]
+pub struct ExecOutput {
+    /// Standard output, within the limit.
+    pub stdout: Vec<u8>,
+    /// Standard error, the first 64 KiB; a signal that ended the command is named in it.
+    pub stderr: Vec<u8>,
+    /// Exit code, `None` when the far side sent none.
+    pub status: Option<u32>,
+    /// Path that carried it.
+    pub path: String,
+}
+
+/// Limits of one command.
+#[derive(Debug, Clone, Copy)]
+pub struct ExecLimits {
+    /// Bytes of standard output; past it the command is refused ([`Stage::Limit`]).
+    pub stdout: usize,
+    /// From connect to last byte.
+    pub deadline: Duration,
+}
+
+/// A byte stream to an endpoint on another host. End of stream and half-close are passed on as they are; a reset comes
+/// as `ConnectionReset`, a lost SSH session as `ConnectionAborted` with its reason.
+pub trait RemoteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> RemoteStream for T {}
+
+/// The pool. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Link {
+    pool: Arc<Pool>,
+}
+
+impl Link {
+    /// Makes an empty pool; nothing is read or opened yet.
+    pub fn new(config: LinkConfig) -> Self {
+        Self { pool: Pool::new(config) }
+    }
+
+    /// Runs a command on the first path that answers, on a session of its own kind (not shared with relays). A command
+    /// that was sent is never sent again.
+    pub async fn exec(
+        &self,
+        host: &TargetName,
+        paths: &[ConnectionPath],
+        command: &str,
+        stdin: &[u8],
+        limits: ExecLimits,
+    ) -> Result<ExecOutput, LinkError> {
+        let key = Key { host: host.clone(), paths: paths.into(), purpose: Purpose::Exec };
+        let until = Instant::now() + limits.deadline;
+        for last in [false, true] {
+            let Ok(seat) = timeout(until.saturating_duration_since(Instant::now()), self.pool.seat(&key)).await else {
+                return Err(exec::late(host.as_str(), limits.deadline));
+            };
+            let seat = seat?;
+            let left = until.saturating_duration_since(Instant::now());
+            let outcome = timeout(left, exec::run(&seat, command, stdin, limits, self.pool.config().timing.open)).await;
+            if !matches!(outcome, Ok(Ok(_))) {
+                self.pool.forget(&key, &seat.session);
+            }
+            match outcome {
+                Ok(Ok(output)) => return Ok(output),
+                Ok(Err(exec::ExecError::Failed(error))) => return Err(error),
+                Ok(Err(exec::ExecError::SessionLost)) if !last => {}
+                Ok(Err(exec::ExecError::SessionLost)) => {
+                    return Err(LinkError::new(Stage::Exec, crate::fault::Class::InfraDown, seat.session.lost()));
+                }
+                Err(_) => {
+                    return Err(exec::late(&seat.session.destination.to_string(), limits.deadline));
+                }
+            }
+        }
+        Err(exec::late(host.as_str(), limits.deadline))
+    }
+
+    /// Opens a direct-tcpip channel to `endpoint` as `host` sees it, on the session shared per (host, endpoint).
+    /// `budget` covers all of it, connecting included.
+    pub async fn open(
+        &self,
+        host: &TargetName,
+        paths: &[ConnectionPath],
+        endpoint: SocketAddr,
+        budget: Duration,
+    ) -> Result<Pin<Box<dyn RemoteStream>>, LinkError> {
+        let key = Key { host: host.clone(), paths: paths.into(), purpose: Purpose::Relay(endpoint) };
+        let until = Instant::now() + budget;
+        let mut lost = String::new();
+        for _ in 0..2 {
+            let Ok(seat) = timeout(until.saturating_duration_since(Instant::now()), self.pool.seat(&key)).await else {
+                let why = format!("no SSH session to {host} within {}", error::seconds(budget));
+                return Err(LinkError::new(Stage::Connect, crate::fault::Class::Timeout, why));
+            };
+            let seat = seat?;
+            let session = seat.session.clone();
+            let left = until.saturating_duration_since(Instant::now()).min(self.pool.config().timing.open);
+            match channel::open(seat, endpoint, left).await {
+                Ok(stream) => return Ok(Box::pin(stream)),
+                Err(channel::OpenError::Failed(error)) => return Err(error),
+                // Nothing of the client went up: another session, once.
+                Err(channel::OpenError::SessionLost) => {
+                    lost = session.lost();
+                    self.pool.forget(&key, &session);
+                }
+            }
+        }
+        Err(LinkError::new(Stage::Open, crate::fault::Class::InfraDown, lost))
+    }
+
+    /// Ends every session.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// One destination without a registry (`registry pull --from`).
+pub fn single_path(destination: SshDestination) -> Vec<ConnectionPath> {
+    vec![ConnectionPath { name: "primary".into(), destination }]
+}

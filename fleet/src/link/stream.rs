@@ -1,0 +1,178 @@
+//! A stream over an SSH channel of either side. The channel is always drained: an unread one stops its whole session
+//! (`ssh-relay.md` §2 and §3.5).
+use super::pipe::{End, Pipe};
+use russh::{Channel, ChannelId, ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::timeout;
+
+/// Past this much unread data the channel is left unread, if it is alone on its session.
+const HIGH: usize = 4 << 20;
+/// Below this much it is read again.
+const LOW: usize = 1 << 20;
+/// Past this much the stream is closed: others on the session must not wait for its reader.
+const BOUND: usize = 8 << 20;
+/// Larger writes that cross a rekey broke in russh (`ssh-relay.md` §3.6, issue 6).
+const CHUNK: usize = 32 * 1024;
+/// For the peer's close after both directions ended, and for a session's task to take ours.
+const CLOSE: Duration = Duration::from_secs(10);
+
+/// The session that a channel travels in; lives as long as the channel does.
+pub trait Carrier: Send + Sync + 'static {
+    /// Asks to leave this channel unread for a while, which stops the whole session: granted only to its one channel.
+    fn hold(&self) -> bool;
+    /// Ends a [`Carrier::hold`].
+    fn resume(&self);
+    /// A channel was closed by this side before the other did: russh keeps 3.3 KiB of it as long as the session lives.
+    fn closed_first(&self);
+    /// Whether this side closes a channel whose both directions ended; else it waits for the other to do so.
+    fn closes(&self) -> bool;
+    /// The sentence for streams that a lost session takes with it.
+    fn lost(&self) -> String;
+}
+
+/// Reads and writes the data of a channel. Dropped before both directions ended, it closes the channel at once without
+/// an end of stream, which is how SSH can say "reset".
+pub struct ChannelStream {
+    pipe: Arc<Pipe>,
+    writer: Pin<Box<dyn AsyncWrite + Send>>,
+    sent_eof: bool,
+}
+
+impl std::fmt::Debug for ChannelStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChannelStream").field("sent_eof", &self.sent_eof).finish_non_exhaustive()
+    }
+}
+
+impl ChannelStream {
+    /// Takes over a channel that is open (client) or about to be accepted (server). Needs a runtime.
+    pub fn new<S>(channel: Channel<S>, carrier: impl Carrier) -> Self
+    where
+        S: From<(ChannelId, ChannelMsg)> + Send + Sync + 'static,
+    {
+        let (reader, writer) = channel.split();
+        let pipe = Arc::new(Pipe::default());
+        let stream = Self { pipe: pipe.clone(), writer: Box::pin(writer.make_writer()), sent_eof: false };
+        tokio::spawn(drain(reader, writer, pipe, carrier));
+        stream
+    }
+}
+
+impl Drop for ChannelStream {
+    fn drop(&mut self) {
+        self.pipe.leave();
+    }
+}
+
+impl AsyncRead for ChannelStream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.pipe.poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for ChannelStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        self.pipe.writable(cx)?;
+        self.writer.as_mut().poll_write(cx, buf.get(..CHUNK).unwrap_or(buf))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.sent_eof || self.pipe.writable(cx).is_err() {
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.writer.as_mut().poll_shutdown(cx))?;
+        self.sent_eof = true;
+        self.pipe.sent_eof();
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What ended the draining of a channel.
+enum Drained {
+    /// The peer closed it, or its session is gone: nothing to do.
+    Over,
+    /// This side closes it.
+    Close,
+}
+
+async fn drain<S>(mut reader: ChannelReadHalf, writer: ChannelWriteHalf<S>, pipe: Arc<Pipe>, carrier: impl Carrier)
+where
+    S: From<(ChannelId, ChannelMsg)> + Send + Sync + 'static,
+{
+    let end = tokio::select! {
+        end = pump(&mut reader, &pipe, &carrier) => end,
+        () = pipe.left() => last_words(&mut reader, &pipe, &carrier).await,
+    };
+    if let Drained::Close = end {
+        // First, so that the session's task is not stuck on our full queue while we ask it to close.
+        drop(reader);
+        let _ = timeout(CLOSE, writer.close()).await;
+        carrier.closed_first();
+    }
+}
+
+async fn pump(reader: &mut ChannelReadHalf, pipe: &Pipe, carrier: &impl Carrier) -> Drained {
+    loop {
+        match reader.wait().await {
+            Some(ChannelMsg::Data { data }) => {
+                let waiting = pipe.push(data);
+                if waiting > HIGH && carrier.hold() {
+                    pipe.below(LOW).await;
+                    carrier.resume();
+                } else if waiting > BOUND {
+                    pipe.end(End::Broken(too_far_behind()));
+                    return Drained::Close;
+                }
+            }
+            Some(ChannelMsg::Eof) => pipe.eof(),
+            Some(ChannelMsg::Close) => {
+                pipe.end(End::Closed);
+                return Drained::Over;
+            }
+            Some(_) => {}
+            None => {
+                pipe.end(End::Broken(carrier.lost()));
+                return Drained::Over;
+            }
+        }
+    }
+}
+
+fn too_far_behind() -> String {
+    let mib = BOUND >> 20;
+    let why = format!("closed here: its reader was more than {mib} MiB behind while others shared its SSH session");
+    tracing::warn!(target: "stado::fleet", "stado link stream {why}");
+    why
+}
+
+/// After the stream was dropped. When both directions had ended, the side that does not close waits for the other to
+/// do so (a close of ours would stay in russh's table); else the channel is closed at once.
+async fn last_words(reader: &mut ChannelReadHalf, pipe: &Pipe, carrier: &impl Carrier) -> Drained {
+    if !pipe.finished() || carrier.closes() {
+        return Drained::Close;
+    }
+    let closed = async {
+        loop {
+            match reader.wait().await {
+                Some(ChannelMsg::Close) | None => return,
+                Some(_) => {}
+            }
+        }
+    };
+    match timeout(CLOSE, closed).await {
+        Ok(()) => Drained::Over,
+        Err(_) => Drained::Close,
+    }
+}

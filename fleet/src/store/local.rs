@@ -1,0 +1,177 @@
+//! The local directory store (fleet contract §2.2, §2.3).
+use super::{Expected, RegistryStore, StoreError, StoreFuture, Stored, Swap};
+use crate::disk::{self, DiskError, Lock, LockAttempt};
+use crate::fault::Class;
+use crate::name::StoreVersion;
+use sha2::{Digest, Sha256};
+use std::path::{Component, Path, PathBuf};
+
+/// Largest registry that is read (design: we read up to 64 MiB).
+pub const LARGEST: u64 = 64 << 20;
+/// The registry's path in a store of its own.
+pub const REGISTRY: &str = "registry.json";
+
+const LAYOUT: &str = "system/storage-layout.json";
+const PRODUCT: &str = "stado";
+
+/// One object of a directory on this host. Cheap to clone; holds no file open.
+#[derive(Debug, Clone)]
+pub struct LocalStore {
+    root: PathBuf,
+    key: String,
+}
+
+impl LocalStore {
+    /// Opens (and creates, 0700) the directory and checks its layout marker.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        Self::open_at(root, REGISTRY)
+    }
+
+    /// As [`LocalStore::open`], with the registry at another path below the root: a store that an object API serves
+    /// keeps it at `ecosystem/probierz/registry.json`.
+    pub fn open_at(root: impl Into<PathBuf>, key: &str) -> Result<Self, StoreError> {
+        let store = Self { root: root.into(), key: key.to_owned() };
+        store.path()?;
+        disk::private_dir(&store.root).map_err(|e| store.unreachable(&e))?;
+        store.check_layout()?;
+        disk::sweep(&store.path()?);
+        Ok(store)
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn check_layout(&self) -> Result<(), StoreError> {
+        let marker = self.root.join(LAYOUT);
+        let read = || disk::read_unlinked(&marker, 64 << 10).map_err(|e| self.unreachable(&e));
+        let bytes = match read()? {
+            Some(bytes) => bytes,
+            None => {
+                let fresh = serde_json::json!({"product": PRODUCT, "schema_version": 1}).to_string();
+                if disk::create_new(&marker, fresh.as_bytes()).map_err(|e| self.unreachable(&e))? {
+                    return Ok(());
+                }
+                read()?.unwrap_or_default()
+            }
+        };
+        let layout: serde_json::Value = serde_json::from_slice(&bytes)
+            .map_err(|e| config(format!("storage layout marker {} is not JSON: {e}", marker.display())))?;
+        if layout.get("product").and_then(|p| p.as_str()) != Some(PRODUCT) {
+            return Err(config("storage layout marker belongs to another product".into()));
+        }
+        match layout.get("schema_version") {
+            Some(v) if v.as_u64() == Some(1) => Ok(()),
+            v => {
+                let v = v.map_or_else(|| "null".to_owned(), ToString::to_string);
+                Err(config(format!("unsupported storage layout schema_version {v}; expected 1")))
+            }
+        }
+    }
+
+    /// The object's file. Neither the key nor a link on the way may lead out of the root.
+    fn path(&self) -> Result<PathBuf, StoreError> {
+        let escapes = || config(format!("storage path escapes deployment root: {}", self.key));
+        let relative = Path::new(&self.key);
+        if self.key.is_empty() || !relative.components().all(|c| matches!(c, Component::Normal(_))) {
+            return Err(escapes());
+        }
+        let path = self.root.join(relative);
+        let real = path.parent().and_then(|dir| dir.canonicalize().ok()).zip(self.root.canonicalize().ok());
+        match real {
+            Some((dir, root)) if !dir.starts_with(&root) => Err(escapes()),
+            // A directory that is not there yet cannot be a link; it is made below the root.
+            _ => Ok(path),
+        }
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.root.join(".locks").join(hex::encode(Sha256::digest(self.key.as_bytes())))
+    }
+
+    /// Without the lock: a rename is atomic, so a reader finds one version or another, also on a read-only disk.
+    fn read_now(&self) -> Result<Option<Stored>, StoreError> {
+        let bytes = disk::read_unlinked(&self.path()?, LARGEST).map_err(|e| self.unreachable(&e))?;
+        bytes.map(|bytes| Ok(Stored { version: version_of(&bytes)?, bytes: bytes.into() })).transpose()
+    }
+
+    fn swap_now(&self, expected: &Expected, bytes: &[u8]) -> Result<Swap, StoreError> {
+        let path = self.path()?;
+        let _lock = self.lock()?;
+        let held = self.read_now()?.map(|stored| stored.version);
+        let written = match (expected, held) {
+            (Expected::Version(_), None) => return Ok(Swap::Absent),
+            (Expected::Version(version), Some(found)) if *version == found => disk::replace(&path, bytes),
+            (_, Some(found)) => return Ok(Swap::Conflict { found: Some(found) }),
+            (Expected::Absent, None) => match disk::create_new(&path, bytes) {
+                // Someone without our lock was faster.
+                Ok(false) => return Ok(Swap::Conflict { found: self.read_now()?.map(|stored| stored.version) }),
+                created => created.map(|_| ()),
+            },
+        };
+        match written {
+            Ok(()) => Ok(Swap::Applied(version_of(bytes)?)),
+            Err(e) if e.in_place() => Ok(Swap::Unknown(self.unreachable(&e))),
+            Err(e) => Err(self.unreachable(&e)),
+        }
+    }
+
+    fn lock(&self) -> Result<Lock, StoreError> {
+        let path = self.lock_path();
+        let fail = |e: DiskError| self.unreachable(&e);
+        match Lock::try_exclusive(&path, false).map_err(fail)? {
+            LockAttempt::Held(lock) => Ok(lock),
+            LockAttempt::Busy { .. } => {
+                let wait = crate::czekam::begin("exclusive lock of the registry", &path.display().to_string(), "lock");
+                wait.settle(Lock::exclusive(&path)).map_err(fail)
+            }
+        }
+    }
+
+    fn unreachable(&self, e: &DiskError) -> StoreError {
+        use crate::fault::Faulty;
+        StoreError { sentence: format!("registry store unreachable ({}): {e}", self.location()), class: e.class() }
+    }
+}
+
+impl RegistryStore for LocalStore {
+    fn location(&self) -> String {
+        format!("local:{}", self.key)
+    }
+
+    fn shared(&self) -> bool {
+        false
+    }
+
+    fn read(&self) -> StoreFuture<'_, Result<Option<Stored>, StoreError>> {
+        let store = self.clone();
+        Box::pin(off_thread(move || store.read_now()))
+    }
+
+    fn swap(&self, expected: Expected, bytes: Vec<u8>) -> StoreFuture<'_, Result<Swap, StoreError>> {
+        let store = self.clone();
+        Box::pin(off_thread(move || store.swap_now(&expected, &bytes)))
+    }
+}
+
+/// File work runs where it may block.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| {
+        Err(StoreError { sentence: format!("the registry store's work ended early: {e}"), class: Class::Unknown })
+    })
+}
+
+/// The version of bytes in this store: their SHA-256 in lowercase hex. An A→B→A sequence is invisible to it.
+pub fn version_of(bytes: &[u8]) -> Result<StoreVersion, StoreError> {
+    hex::encode(Sha256::digest(bytes)).parse().map_err(|e: crate::name::NameError| config(e.to_string()))
+}
+
+fn config(sentence: String) -> StoreError {
+    StoreError { sentence, class: Class::Config }
+}
+
+#[cfg(test)]
+mod tests;

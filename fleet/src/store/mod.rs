@@ -1,0 +1,75 @@
+//! Where the registry's bytes are kept: one trait, several engines.
+#[cfg(test)]
+pub(crate) mod conformance;
+pub mod local;
+use crate::name::StoreVersion;
+use std::future::Future;
+use std::pin::Pin;
+
+/// Bytes and their version, from one read.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// The bytes.
+    pub bytes: std::sync::Arc<[u8]>,
+    /// Their version.
+    pub version: StoreVersion,
+}
+/// What a swap is conditional on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// The object must not exist.
+    Absent,
+    /// The object must be at this version.
+    Version(StoreVersion),
+}
+/// How a swap ended (design, choices: compare-and-swap outcomes).
+#[derive(Debug)]
+pub enum Swap {
+    /// Written; the new version.
+    Applied(StoreVersion),
+    /// Another version is there (`None`: could not be told).
+    Conflict {
+        /// What is there.
+        found: Option<StoreVersion>,
+    },
+    /// Nothing is there.
+    Absent,
+    /// It cannot be told whether it was written; settle it by reading back.
+    Unknown(StoreError),
+}
+/// A store that does not answer or refuses. `Display` begins `registry store unreachable (<location>): …` or says what is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{sentence}")]
+pub struct StoreError {
+    /// Whole sentence.
+    pub sentence: String,
+    /// Class for the exit code.
+    pub class: crate::fault::Class,
+}
+impl crate::fault::Faulty for StoreError {
+    fn blame(&self) -> crate::fault::Blame {
+        match self.class {
+            crate::fault::Class::Auth => crate::fault::Blame::Credentials,
+            crate::fault::Class::InfraDown | crate::fault::Class::Timeout => crate::fault::Blame::Remote,
+            _ => crate::fault::Blame::ThisHost,
+        }
+    }
+    fn class(&self) -> crate::fault::Class {
+        self.class
+    }
+}
+/// Boxed future of the store trait.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// The registry object of one store.
+pub trait RegistryStore: Send + Sync + std::fmt::Debug {
+    /// As people see it: `local:registry.json`, `stado://probierz/registry.json`.
+    fn location(&self) -> String;
+    /// Whether other hosts read and write the same object; a directory of this host is not shared.
+    fn shared(&self) -> bool {
+        true
+    }
+    /// Reads; `None` when there is no object.
+    fn read(&self) -> StoreFuture<'_, Result<Option<Stored>, StoreError>>;
+    /// Compare-and-swap of the whole object.
+    fn swap(&self, expected: Expected, bytes: Vec<u8>) -> StoreFuture<'_, Result<Swap, StoreError>>;
+}

@@ -1,0 +1,204 @@
+//! Types of the local mesh API on the Unix socket (mesh contract §1.3). Field order is the order on the wire.
+//! The client library needs only this module.
+use serde::{Deserialize, Serialize};
+
+/// A frontend: `host` and `port` always present (`""` and `0` for http services), `url` only for http.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frontend {
+    /// Bound host.
+    #[serde(default)]
+    pub host: String,
+    /// Bound port.
+    #[serde(default)]
+    pub port: u16,
+    /// URL of an http service.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub url: String,
+}
+
+impl Frontend {
+    /// What a person connects to: the URL, else `host:port`, else the empty text when there is no port.
+    pub fn endpoint(&self) -> String {
+        if !self.url.is_empty() {
+            self.url.clone()
+        } else if self.port == 0 {
+            String::new()
+        } else if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// A backend address as a producer wrote it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackendAddr {
+    /// Host.
+    #[serde(default)]
+    pub host: String,
+    /// Port.
+    #[serde(default)]
+    pub port: i64,
+}
+
+/// A service without backend internals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Service {
+    /// Name.
+    pub name: String,
+    /// `tcp` or `http`.
+    pub kind: String,
+    /// Display hint.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub app_protocol: String,
+    /// `ready` or `unavailable`.
+    pub status: String,
+    /// Stable address.
+    pub frontend: Frontend,
+    /// Why the service is unavailable (an addition of Stado).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Since when the status holds, RFC 3339 (an addition of Stado).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+/// Answer of `GET /v1/services`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ServiceList {
+    /// Sorted by name.
+    pub services: Vec<Service>,
+}
+
+/// Answer of `GET /v1/services/{name}/inspect`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inspect {
+    /// Name.
+    pub name: String,
+    /// `tcp` or `http`.
+    pub kind: String,
+    /// Display hint.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub app_protocol: String,
+    /// `ready` or `unavailable`.
+    pub status: String,
+    /// Stable address.
+    pub frontend: Frontend,
+    /// Current backend; absent when unavailable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendAddr>,
+    /// `process`, `manual` or `docker`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// Logical owner.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner_key: String,
+    /// Concrete publication.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub producer_id: String,
+    /// Container, docker only.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub docker_container_id: String,
+    /// Hostname, http only.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hostname: String,
+    /// Why the service is unavailable (an addition of Stado).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Since when the status holds, RFC 3339 (an addition of Stado).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+/// Body of `POST /v1/registrations`. The server reads it by its own strict, case-insensitive reader.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegisterRequest {
+    /// Name (required).
+    #[serde(default)]
+    pub name: String,
+    /// `tcp` when empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// Display hint.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub app_protocol: String,
+    /// `process` when empty; or `manual`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// Where the producer listens (required).
+    #[serde(default)]
+    pub backend: BackendAddr,
+    /// Advisory frontend port.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub preferred_port: i64,
+    /// Lease length in seconds; the daemon's default when zero or less.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ttl_seconds: i64,
+    /// Hostname of an http service.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub http_host: String,
+}
+
+fn is_zero(n: &i64) -> bool {
+    *n == 0
+}
+
+/// Answer of `POST /v1/registrations`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegisterResponse {
+    /// 24 characters `[0-9A-Z]`.
+    #[serde(default)]
+    pub registration_id: String,
+    /// 64 lower-case hex characters; shown once.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lease_token: String,
+    /// Name.
+    #[serde(default)]
+    pub name: String,
+    /// Stable address.
+    #[serde(default)]
+    pub frontend: Frontend,
+    /// RFC 3339, UTC, whole seconds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub expires_at: String,
+    /// Effective lease length in seconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ttl_seconds: i64,
+}
+
+/// Answer of a heartbeat.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeartbeatResponse {
+    /// RFC 3339, UTC, whole seconds.
+    #[serde(default)]
+    pub expires_at: String,
+}
+
+/// Answer of `GET /v1/health`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// Always `ok`.
+    pub status: String,
+    /// Version of the daemon.
+    pub version: String,
+    /// `disabled`, `connected` or `degraded`.
+    pub docker: String,
+}
+
+/// The one error envelope: `{"error":{"code":…,"message":…}}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorEnvelope {
+    /// The error.
+    pub error: ApiError,
+}
+
+/// A stable code and a sentence; clients branch on the code only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiError {
+    /// Stable code (mesh contract §1.4).
+    pub code: String,
+    /// Sentence for people.
+    pub message: String,
+}
