@@ -1,0 +1,78 @@
+//! From a request to its answer.
+use super::respond::{self, Body, json, no_content};
+use super::routes::{self, Miss, Route};
+use super::{body, errors, openapi, reader, stream};
+use crate::mesh::{Mesh, Refusal};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, HeaderMap, ORIGIN};
+use hyper::{Request, Response, StatusCode};
+use serde::Serialize;
+use stado_fleet::wire::ServiceList;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Longest `Idempotency-Key`.
+const KEY_LIMIT: usize = 255;
+
+/// Answers one request. The `Host` header is not looked at; a page in a browser is refused by its `Origin`.
+pub(super) async fn answer(mesh: Arc<Mesh>, request: Request<Incoming>, stop: CancellationToken) -> Response<Body> {
+    if request.headers().contains_key(ORIGIN) {
+        return errors::forbidden("requests with an Origin header are refused: this socket does not serve web pages");
+    }
+    match routes::find(request.method(), request.uri().path()) {
+        Err(Miss::Path) => respond::not_found(),
+        Err(Miss::Method(allow)) => respond::method_not_allowed(&allow),
+        Ok(route) => run(mesh, route, request, stop).await.unwrap_or_else(|refusal| errors::refusal(&refusal)),
+    }
+}
+
+async fn run(
+    mesh: Arc<Mesh>,
+    route: Route,
+    request: Request<Incoming>,
+    stop: CancellationToken,
+) -> Result<Response<Body>, Refusal> {
+    let (head, incoming) = request.into_parts();
+    match route {
+        Route::Health => ok(&mesh.health()),
+        Route::List => ok(&ServiceList { services: mesh.list() }),
+        Route::Resolve(name) => ok(&mesh.resolve(&name)?),
+        Route::Inspect(name) => ok(&mesh.inspect(&name)?),
+        Route::Events => Ok(stream::events(mesh.events(), &head.headers, stop)),
+        Route::OpenApi => Ok(respond::with_body(StatusCode::OK, "application/json", openapi::DOCUMENT.to_owned())),
+        Route::Metrics => Ok(respond::with_body(StatusCode::OK, METRICS_TYPE, mesh.render_metrics())),
+        Route::Register => {
+            let key = idempotency_key(&head.headers)?;
+            let wanted = reader::register(&body::read(incoming).await)?;
+            Ok(json(StatusCode::CREATED, &mesh.register(wanted, key).await?))
+        }
+        Route::Heartbeat(id) => ok(&mesh.heartbeat(&id, bearer(&head.headers))?),
+        Route::Deregister(id) => mesh.deregister(&id, bearer(&head.headers)).map(|()| no_content()),
+        Route::Forget(name) => {
+            let force = head.uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "force=true"));
+            mesh.forget(&name, force).await.map(|()| no_content())
+        }
+        Route::Pin(name) => ok(&mesh.pin(&name, reader::pin(&body::read(incoming).await)?).await?),
+        Route::Rename(name) => ok(&mesh.rename(&name, &reader::rename(&body::read(incoming).await)?).await?),
+    }
+}
+
+/// What `prometheus-client` writes.
+const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+fn ok(value: &impl Serialize) -> Result<Response<Body>, Refusal> {
+    Ok(json(StatusCode::OK, value))
+}
+
+/// The lease token; the scheme must be exactly `Bearer `.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok(key) if !key.is_empty() && key.len() <= KEY_LIMIT => Ok(Some(key.to_owned())),
+        _ => Err(Refusal::Request(format!("Idempotency-Key must be 1 to {KEY_LIMIT} visible characters"))),
+    }
+}

@@ -1,0 +1,101 @@
+//! The mesh API on the Unix socket (mesh contract §1): accept, check the peer, answer.
+mod body;
+mod errors;
+mod handlers;
+pub mod openapi;
+mod reader;
+mod respond;
+mod routes;
+mod scan;
+mod socket;
+mod stream;
+
+pub use socket::{ControlSocket, SocketError, bind_socket, probe};
+
+use crate::mesh::Mesh;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long answers that are on their way may take once a stop was asked for.
+const DRAIN: Duration = Duration::from_secs(2);
+/// Pause before accepting again when the process is out of descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves until `stop`; then lets running answers end, for at most two seconds, and removes the socket.
+pub async fn serve(socket: ControlSocket, mesh: Arc<Mesh>, stop: CancellationToken) {
+    let connections = TaskTracker::new();
+    let mut reserve = spare();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = socket.listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                connections.spawn(connection(stream, mesh.clone(), stop.clone()));
+                reserve = reserve.or_else(spare);
+            }
+            // One descriptor is kept back, so that a person can still ask what is wrong.
+            Err(error) if is_exhausted(&error) && reserve.take().is_some() => {}
+            Err(error) => {
+                tracing::warn!(target: "stado::mesh", error = %error, "control_accept_failed");
+                tokio::time::sleep(PAUSE).await;
+                reserve = reserve.or_else(spare);
+            }
+        }
+    }
+    drop(socket);
+    connections.close();
+    let _ = tokio::time::timeout(DRAIN, connections.wait()).await;
+}
+
+async fn connection(stream: UnixStream, mesh: Arc<Mesh>, stop: CancellationToken) {
+    let own = rustix::process::geteuid().as_raw();
+    let peer = stream.peer_cred().map(|peer| peer.uid()).ok();
+    let allowed = peer.is_some_and(|peer| may_use(peer, own));
+    let requests = stop.clone();
+    let service = service_fn(move |request| {
+        let (mesh, stop) = (mesh.clone(), requests.clone());
+        async move {
+            if !allowed {
+                return Ok::<_, Infallible>(errors::forbidden("this socket serves its owner and root only"));
+            }
+            Ok(handlers::answer(mesh, request, stop).await)
+        }
+    });
+    let http =
+        http1::Builder::new().title_case_headers(true).half_close(true).serve_connection(TokioIo::new(stream), service);
+    let mut http = std::pin::pin!(http);
+    tokio::select! {
+        _ = &mut http => return,
+        () = stop.cancelled() => {}
+    }
+    http.as_mut().graceful_shutdown();
+    let _ = http.await;
+}
+
+/// The socket's mode says so already; a descriptor can be passed on all the same.
+fn may_use(peer: u32, own: u32) -> bool {
+    peer == own || peer == 0
+}
+
+fn spare() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+fn is_exhausted(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].iter().any(|errno| code == Some(errno.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! The adapters of this host as they run: carries out a plan, one adapter at a time, and remembers what is not served.
+use super::plan::{Action, AdapterId, Running, plan};
+use super::ports::Ports;
+use super::want::Wanted;
+use crate::conn::{self, Backend, BindError, Bound, Ending, Families, Frontend, FrontendId};
+use stado_fleet::ledger::{AdapterState, Unserved, stamp};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+#[derive(Debug)]
+struct Serving {
+    frontend: Frontend,
+    bind: SocketAddr,
+    backend: Backend,
+    budget: Duration,
+}
+
+/// All adapters of this host.
+#[derive(Debug)]
+pub struct Adapters {
+    context: conn::Context,
+    ports: Ports,
+    serving: BTreeMap<AdapterId, Serving>,
+    unserved: BTreeMap<AdapterId, (String, jiff::Timestamp)>,
+    /// Streams of adapters that no longer accept.
+    ending: Vec<Ending>,
+}
+
+impl Adapters {
+    /// None yet.
+    pub fn new(context: conn::Context, ports: Ports) -> Self {
+        Self { context, ports, serving: BTreeMap::new(), unserved: BTreeMap::new(), ending: Vec::new() }
+    }
+
+    /// Brings what runs to what is wanted. A step that fails leaves its adapter unserved and the others alone; calling it
+    /// again with the same wishes tries only what is not served.
+    pub async fn apply(&mut self, wanted: &[Wanted], now: jiff::Timestamp) {
+        self.ending.retain(|ending| !ending.is_over());
+        self.ports.reserve(wanted.iter().map(|w| &w.id));
+        let plan = plan(&self.running(), wanted);
+        let mut unserved: Vec<(AdapterId, String)> = plan.unserved;
+        for action in plan.actions {
+            match action {
+                Action::Close(id) => self.close_one(&id).await,
+                Action::SetBackend(id, backend) => self.set_backend(&id, backend),
+                Action::Bind(id, backend, budget) => {
+                    if let Err(reason) = self.bind_one(&id, backend, budget).await {
+                        unserved.push((id, reason));
+                    }
+                }
+            }
+        }
+        self.note_unserved(unserved, now);
+    }
+
+    fn running(&self) -> Vec<Running> {
+        let running =
+            |(id, s): (&AdapterId, &Serving)| Running { id: id.clone(), backend: s.backend.clone(), budget: s.budget };
+        self.serving.iter().map(running).collect()
+    }
+
+    fn set_backend(&mut self, id: &AdapterId, backend: Backend) {
+        if let Some(serving) = self.serving.get_mut(id) {
+            serving.frontend.set_backend(backend.clone());
+            serving.backend = backend;
+        }
+    }
+
+    /// Stops accepting; open streams go on until they end or the daemon stops.
+    async fn close_one(&mut self, id: &AdapterId) {
+        if let Some(serving) = self.serving.remove(id) {
+            self.ending.push(serving.frontend.retire().await);
+        }
+    }
+
+    async fn bind_one(&mut self, id: &AdapterId, backend: Backend, budget: Duration) -> Result<(), String> {
+        let bound: Bound = match id.declared {
+            Some(addr) => conn::bind(addr, Families::AtLeastOne).map_err(|error| refused(&error))?,
+            None => self.ports.allocate(id).await?,
+        };
+        let bind = bound.addr;
+        let (service, consumer) = (id.service.as_str().into(), Some(id.consumer.as_str().into()));
+        let frontend_id = FrontendId { service, consumer, bind };
+        let frontend = Frontend::start(bound, frontend_id, backend.clone(), budget, self.context.clone());
+        self.serving.insert(id.clone(), Serving { frontend, bind, backend, budget });
+        Ok(())
+    }
+
+    fn note_unserved(&mut self, unserved: Vec<(AdapterId, String)>, now: jiff::Timestamp) {
+        let before = std::mem::take(&mut self.unserved);
+        for (id, reason) in unserved {
+            let since = before.get(&id).map(|(_, since)| *since);
+            if since.is_none() {
+                let (service, consumer, bind) = (&id.service, &id.consumer, self.shown_bind(&id));
+                tracing::warn!(target: "stado::fleet", "stado resolver does not serve the {service} adapter for consumer {consumer} at {bind}: {reason}");
+            }
+            self.unserved.insert(id, (reason, since.unwrap_or(now)));
+        }
+        for id in before.keys().filter(|id| self.serving.contains_key(id)) {
+            let (service, consumer, bind) = (&id.service, &id.consumer, self.shown_bind(id));
+            tracing::info!(target: "stado::fleet", "stado resolver serves the {service} adapter for consumer {consumer} at {bind} again");
+        }
+    }
+
+    fn shown_bind(&self, id: &AdapterId) -> String {
+        self.bind_of(id).map_or_else(|| "a port of its own".to_owned(), |bind| bind.to_string())
+    }
+
+    /// Address of an adapter, as far as it is known: declared, bound or remembered.
+    pub fn bind_of(&self, id: &AdapterId) -> Option<SocketAddr> {
+        id.declared.or_else(|| self.serving.get(id).map(|s| s.bind)).or_else(|| self.ports.remembered(id))
+    }
+
+    /// Bound adapters.
+    pub fn binds(&self) -> BTreeMap<AdapterId, SocketAddr> {
+        self.serving.iter().map(|(id, s)| (id.clone(), s.bind)).collect()
+    }
+
+    /// Bound adapters, as published.
+    pub fn states(&self) -> Vec<AdapterState> {
+        let state = |(id, s): (&AdapterId, &Serving)| AdapterState {
+            service: id.service.to_string(),
+            consumer: id.consumer.to_string(),
+            bind: s.bind.to_string(),
+        };
+        self.serving.iter().map(state).collect()
+    }
+
+    /// Adapters that are not served, as published.
+    pub fn unserved(&self) -> Vec<Unserved> {
+        let entry = |(id, (reason, since)): (&AdapterId, &(String, jiff::Timestamp))| Unserved {
+            service: id.service.to_string(),
+            consumer: id.consumer.to_string(),
+            bind: self.shown_bind(id),
+            reason: reason.clone(),
+            since: Some(stamp(*since)),
+        };
+        self.unserved.iter().map(entry).collect()
+    }
+
+    /// Missing loopback halves, and adapters that refuse each connection for a reason of the directory.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (id, serving) in &self.serving {
+            let adapter = format!("the {} adapter for consumer {} at {}", id.service, id.consumer, serving.bind);
+            if let Some(half) = serving.frontend.missing_half() {
+                warnings.push(format!("{adapter} serves one loopback family only: {half}"));
+            }
+            if let Backend::None(why) = &serving.backend {
+                warnings.push(format!("{adapter} refuses connections: {why}"));
+            }
+        }
+        warnings
+    }
+
+    /// Stops all accepting, waits up to `grace` for streams to end, then resets the rest.
+    pub async fn close(mut self, grace: Duration) {
+        let serving = std::mem::take(&mut self.serving);
+        let closing = serving.into_values().map(|s| s.frontend.close(grace));
+        let ending = self.ending.into_iter().map(|ending| ending.close(grace));
+        tokio::join!(futures_util::future::join_all(closing), futures_util::future::join_all(ending));
+    }
+}
+
+/// The sentence for a port that could not be bound (fleet contract §4.1), with the advice that fits the cause.
+pub fn refused(error: &BindError) -> String {
+    let (ip, port) = (error.addr.ip(), error.addr.port());
+    let advice = match error.source.kind() {
+        std::io::ErrorKind::AddrInUse => format!(
+            "Something else already holds this resolver port; find it with `lsof -nP -iTCP:{port} -sTCP:LISTEN` and stop \
+             it before starting the resolver."
+        ),
+        std::io::ErrorKind::PermissionDenied => {
+            format!("This account may not bind port {port}; declare a port from 1024 up, or grant it the right.")
+        }
+        std::io::ErrorKind::AddrNotAvailable => {
+            format!(
+                "{ip} is not an address of this host; declare 127.0.0.1 or an address that its loopback interface has."
+            )
+        }
+        _ => "It is tried again on the next directory change and at every refresh.".to_owned(),
+    };
+    format!("{error}. {advice}")
+}

@@ -1,0 +1,277 @@
+//! The loop that reads the registry and walks what it reads. A read never holds up anything else: while one is under way,
+//! adapters and markers are kept as before, and a mute channel ends by the read's own deadline.
+use super::api_slot::ApiBindError;
+use super::held::Arrival;
+use super::read::{Read, Reading};
+use super::recover;
+use super::report::Reporter;
+use super::schedule::{Schedule, next_tick};
+use super::state::{Phase, Progress};
+use super::walk::{Walk, WalkError};
+use stado_fleet::authority::{RegistryError, Source, locate, next_source};
+use stado_fleet::fault::Class;
+use stado_fleet::last_good::Copy;
+use stado_fleet::name::TargetName;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The resolution API of a host that has no registry yet (design, choices: an empty HOME).
+pub const DEFAULT_API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 17600);
+/// At start the copy is served when the authority has not answered by then; the read goes on.
+const START_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The loop ended by an error that stops the daemon; its parts are to be closed.
+pub struct Failed {
+    /// The error.
+    pub error: ApiBindError,
+    /// What has to be closed, and the reporter of the last word.
+    pub parts: Box<(Walk, Reporter)>,
+}
+
+/// The loop of one daemon.
+pub struct Refresh {
+    walk: Walk,
+    reading: Reading,
+    reporter: Reporter,
+    schedule: Schedule,
+    progress: Progress,
+    wake: Arc<Notify>,
+    /// The copy, while nothing is held.
+    copy: Option<Copy>,
+    said_start: bool,
+}
+
+impl Refresh {
+    /// Nothing read yet. `wake` makes the loop read at once.
+    pub fn new(walk: Walk, reading: Reading, reporter: Reporter, wake: Arc<Notify>) -> Self {
+        let (schedule, progress) = (Schedule::default(), Progress::default());
+        Self { walk, reading, reporter, schedule, progress, wake, copy: None, said_start: false }
+    }
+
+    /// Reads, walks and publishes until `stop`; then gives back what has to be closed.
+    pub async fn run(mut self, stop: CancellationToken) -> Result<(Walk, Reporter), Failed> {
+        loop {
+            match self.round(&stop).await {
+                Ok(true) => {}
+                Ok(false) => return Ok((self.walk, self.reporter)),
+                Err(error) => return Err(Failed { error, parts: Box::new((self.walk, self.reporter)) }),
+            }
+        }
+    }
+
+    /// One read and the wait for the next. `false`: told to stop.
+    async fn round(&mut self, stop: &CancellationToken) -> Result<bool, ApiBindError> {
+        let started = Instant::now();
+        let mut read = self.start_read().await;
+        let outcome = tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            outcome = self.attend(&mut read, started) => Some(outcome?),
+        };
+        let Some(outcome) = outcome else {
+            read.abort();
+            return Ok(false);
+        };
+        self.conclude(outcome).await?;
+        self.publish();
+        let next = next_tick(started, self.schedule.interval(), Instant::now());
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(false),
+            () = self.wake.notified() => {}
+            () = tokio::time::sleep_until(next) => {}
+        }
+        Ok(true)
+    }
+
+    /// Starts a read in a task of its own.
+    async fn start_read(&mut self) -> JoinHandle<Read> {
+        let held = self.walk.held();
+        let store = self.reading.store.clone();
+        let source = match &held {
+            Some(held) => next_source(&held.snapshot, &held.target, store),
+            None => {
+                self.copy = recover::copy(&self.walk.settings().last_good).await;
+                let me = recover::me(self.copy.as_ref(), &self.walk.settings().host);
+                locate(self.copy.as_ref(), me.as_ref(), store)
+            }
+        };
+        self.reading.start(source, held)
+    }
+
+    /// Waits for a read, and meanwhile keeps adapters and markers, and serves the copy when a start takes too long.
+    async fn attend(
+        &mut self,
+        read: &mut JoinHandle<Read>,
+        started: Instant,
+    ) -> Result<Result<Read, String>, ApiBindError> {
+        let patience = started + START_PATIENCE;
+        loop {
+            let waiting_for_copy = self.walk.held().is_none() && self.copy.is_some();
+            let pause = if waiting_for_copy {
+                patience
+            } else {
+                next_tick(started, self.schedule.interval().max(Duration::from_secs(1)), Instant::now())
+            };
+            tokio::select! {
+                biased;
+                done = &mut *read => return Ok(done.map_err(|error| format!("the registry read ended early: {error}"))),
+                () = tokio::time::sleep_until(pause) => {}
+            }
+            if waiting_for_copy {
+                let cause = "no answer yet, and the read goes on";
+                if let Some(refusal) = self.recover(cause).await? {
+                    tracing::warn!(target: "stado::fleet", "stado resolver recovery: {refusal}");
+                    self.copy = None;
+                }
+            } else {
+                self.walk.again().await;
+            }
+            if self.walk.held().is_some() {
+                self.publish();
+            }
+        }
+    }
+
+    /// Serves the copy, when there is one. `Some`: why it cannot be served.
+    async fn recover(&mut self, cause: &str) -> Result<Option<String>, ApiBindError> {
+        let Some(copy) = self.copy.take() else { return Ok(None) };
+        tracing::warn!(target: "stado::fleet", "stado resolver recovery: {}", copy.notice(jiff::Timestamp::now(), cause));
+        let arrival = Arrival::Recovered { read_at: copy.read_at };
+        match self.walk.take(recover::snapshot(copy), arrival).await {
+            Ok(()) => {
+                self.serving();
+                Ok(None)
+            }
+            Err(WalkError::Refused(why)) => Ok(Some(why)),
+            Err(WalkError::Api(error)) => Err(error),
+        }
+    }
+
+    async fn conclude(&mut self, read: Result<Read, String>) -> Result<(), ApiBindError> {
+        let (source, outcome) = match read {
+            Ok(Read { source, outcome }) => (Some(source), outcome),
+            Err(lost) => (None, Err(RegistryError::new(Class::Unknown, lost))),
+        };
+        match outcome {
+            Ok(Some(snapshot)) => {
+                let remote = matches!(source, Some(Source::Remote(_)));
+                let known = self.copy.as_ref().filter(|_| remote && self.walk.held().is_none());
+                if let Some(refused) = known.and_then(|copy| recover::refuses(copy, &snapshot)) {
+                    return self.unread(&RegistryError::new(Class::Refused, refused)).await;
+                }
+                let record = source.is_some_and(|source| self.reading.belongs_into_copy(&source));
+                match self.walk.take(snapshot, Arrival::Read { record }).await {
+                    Ok(()) => {
+                        let recovered = self.schedule.succeed();
+                        recovered.iter().for_each(|line| tracing::info!(target: "stado::fleet", "{line}"));
+                        self.serving();
+                        Ok(())
+                    }
+                    Err(WalkError::Refused(why)) => {
+                        self.failed(&why).await;
+                        Ok(())
+                    }
+                    Err(WalkError::Api(error)) => Err(error),
+                }
+            }
+            Ok(None) if self.walk.held().is_none() && self.copy.is_none() => self.serve_without_registry().await,
+            Ok(None) => {
+                let location = source.map_or_else(|| self.reading.store.location(), |source| source.location());
+                self.unread(&RegistryError::absent(&location)).await
+            }
+            Err(error) => {
+                if let Some(Source::Remote(authority)) = source.filter(|_| recover::is_outage(&error)) {
+                    self.record_outage(&authority.target, &error).await;
+                }
+                self.unread(&error).await
+            }
+        }
+    }
+
+    async fn record_outage(&self, authority: &TargetName, error: &RegistryError) {
+        let refusals = self.reading.refusals.as_ref();
+        recover::record_refusal(refusals, authority, "authority_unreachable", &error.sentence).await;
+        if let Some(held) = self.walk.held().filter(|held| held.stale(jiff::Timestamp::now())) {
+            let sentence =
+                format!("service directory cache is stale (store generation {})", held.snapshot.store_version);
+            recover::record_refusal(refusals, authority, "directory_cache_stale", &sentence).await;
+        }
+    }
+
+    /// A read that brought nothing: the copy, while nothing is held; else what is held goes on.
+    async fn unread(&mut self, error: &RegistryError) -> Result<(), ApiBindError> {
+        if self.walk.held().is_some() {
+            self.failed(&error.sentence).await;
+            return Ok(());
+        }
+        match self.recover(&error.sentence).await? {
+            None if self.walk.held().is_some() => {}
+            None => self.failed(&error.sentence).await,
+            Some(copy) => {
+                let both = format!("registry authority failed ({error}); recovery registry failed ({copy})");
+                self.failed(&both).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// An empty home: the mesh alone, and the resolution API where it is expected.
+    async fn serve_without_registry(&mut self) -> Result<(), ApiBindError> {
+        let declared = self.walk.settings().api_bind;
+        let served = self.walk.serve_api(declared.unwrap_or(DEFAULT_API), jiff::Timestamp::now()).await;
+        self.schedule.succeed();
+        self.progress = Progress { phase: Phase::Serving, ..Progress::default() };
+        self.walk.started();
+        match served {
+            Err(error) if declared.is_some() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn serving(&mut self) {
+        if let Some(held) = self.walk.held() {
+            self.schedule.declare(held.policy.refresh_seconds);
+        }
+        self.say_start();
+        self.walk.started();
+        self.progress = Progress { phase: Phase::Serving, ..Progress::default() };
+    }
+
+    /// The line of a first snapshot in force.
+    fn say_start(&mut self) {
+        let Some(held) = self.walk.held().filter(|_| !self.said_start) else { return };
+        self.said_start = true;
+        let listeners = self.walk.listeners();
+        let api = listeners.api_bind.map_or_else(|| "-".to_owned(), |bind| bind.to_string());
+        let (adapters, policy) = (listeners.adapters.len(), &held.policy);
+        tracing::info!(
+            target: "stado::fleet",
+            "stado resolver target={} api={api} adapters={adapters} refresh={}s max-stale={}s", held.target, policy.refresh_seconds, policy.max_stale_seconds
+        );
+    }
+
+    async fn failed(&mut self, why: &str) {
+        let line = self.schedule.fail(why);
+        tracing::warn!(target: "stado::fleet", "{line}");
+        self.walk.again().await;
+        self.walk.started();
+        let next = jiff::Timestamp::now().checked_add(self.schedule.interval()).ok();
+        self.progress = Progress {
+            phase: Phase::BackingOff,
+            reason: Some(why.to_owned()),
+            attempt: self.schedule.failed(),
+            next_attempt_at: next,
+        };
+    }
+
+    fn publish(&mut self) {
+        let (held, listeners) = (self.walk.held(), self.walk.listeners());
+        self.reporter.publish(&self.progress, held, listeners, self.walk.last_good_refusal());
+    }
+}

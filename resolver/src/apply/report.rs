@@ -1,0 +1,94 @@
+//! Tells others how the fleet side stands: the state file, and a watch for the daemon's own announcements.
+use super::held::Held;
+use super::state::{Listeners, Phase, Progress, compose};
+use crate::publish::Publisher;
+use stado_fleet::ledger::Unserved;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// How the fleet side stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetReport {
+    /// Phase.
+    pub phase: Phase,
+    /// Why it is not serving.
+    pub reason: Option<String>,
+    /// This host, once known.
+    pub target: Option<String>,
+    /// Directory generation held.
+    pub generation: Option<u64>,
+    /// Resolution API.
+    pub api: Option<SocketAddr>,
+    /// Adapters that serve.
+    pub adapters: usize,
+    /// What does not, with reasons.
+    pub unserved: Vec<Unserved>,
+    /// Things worth saying.
+    pub warnings: Vec<String>,
+}
+
+/// Where reports go.
+pub struct Reporter {
+    publisher: Publisher,
+    report: watch::Sender<Option<FleetReport>>,
+    /// What is not served outside the walk: the mesh, the gate.
+    elsewhere: watch::Receiver<Vec<Unserved>>,
+    said: BTreeSet<String>,
+}
+
+impl Reporter {
+    /// Over a started publisher.
+    pub fn new(
+        publisher: Publisher,
+        report: watch::Sender<Option<FleetReport>>,
+        elsewhere: watch::Receiver<Vec<Unserved>>,
+    ) -> Self {
+        Self { publisher, report, elsewhere, said: BTreeSet::new() }
+    }
+
+    /// Publishes what holds now.
+    pub fn publish(
+        &mut self,
+        progress: &Progress,
+        held: Option<Arc<Held>>,
+        mut listeners: Listeners,
+        last_good_refusal: Option<&'static str>,
+    ) {
+        listeners.unserved.extend(self.elsewhere.borrow().iter().cloned());
+        self.say_warnings(&listeners.warnings);
+        let report = FleetReport {
+            phase: progress.phase,
+            reason: progress.reason.clone(),
+            target: held.as_ref().map(|held| held.target.to_string()),
+            generation: held.as_ref().and_then(|held| held.directory.generation()).map(|g| g.0),
+            api: listeners.api_bind,
+            adapters: listeners.adapters.len(),
+            unserved: listeners.unserved.clone(),
+            warnings: listeners.warnings.clone(),
+        };
+        let progress = progress.clone();
+        self.publisher.update(move |state| compose(state, &progress, held.as_deref(), listeners, last_good_refusal));
+        self.report.send_if_modified(|last| {
+            let changed = last.as_ref() != Some(&report);
+            *last = Some(report);
+            changed
+        });
+    }
+
+    /// Each warning once, for as long as it holds.
+    fn say_warnings(&mut self, warnings: &[String]) {
+        let now: BTreeSet<String> = warnings.iter().cloned().collect();
+        for warning in now.difference(&self.said) {
+            tracing::warn!(target: "stado::fleet", "stado resolver: {warning}");
+        }
+        self.said = now;
+    }
+
+    /// The last word of this process: what it no longer serves, and why.
+    pub async fn end(self, phase: Phase, reason: String) {
+        let progress = Progress { phase, reason: Some(reason), ..Progress::default() };
+        self.publisher.finish(move |state| compose(state, &progress, None, Listeners::default(), None)).await;
+    }
+}

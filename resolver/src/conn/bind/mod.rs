@@ -1,0 +1,108 @@
+//! A port becomes ours by binding it; nothing asks whether it is free (proxy rules 1 and 2).
+mod holder;
+mod socket;
+
+pub use holder::holder_of;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tokio::net::TcpListener;
+
+/// A port that is ours because it was bound, on one or both loopback families (proxy rule 2). Made by [`bind`] only.
+#[derive(Debug)]
+pub struct Bound {
+    /// The address that people are given. Its own family is always ours.
+    pub addr: SocketAddr,
+    pub(super) listeners: Vec<TcpListener>,
+    /// Who holds the other family's half, when it is missing: `[::1]:15432 is held by pid 7 (nginx)`.
+    pub missing_half: Option<String>,
+}
+
+impl Bound {
+    /// The listeners, for an API that accepts by itself; the address's own family comes first.
+    pub fn into_listeners(self) -> Vec<TcpListener> {
+        self.listeners
+    }
+}
+
+/// How much of both families a bind needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Families {
+    /// Half-taken ports are refused (preferred and scanned ports).
+    Both,
+    /// The family of the address is enough; the missing half is named in `missing_half` (remembered ports, adapter binds).
+    AtLeastOne,
+}
+
+/// A port that could not be bound: the address and the cause. [`holder_of`] names the holder.
+#[derive(Debug, thiserror::Error)]
+#[error("could not bind {addr}: {source}")]
+pub struct BindError {
+    /// Address; the other half's, when that one failed.
+    pub addr: SocketAddr,
+    /// Cause.
+    #[source]
+    pub source: io::Error,
+}
+impl stado_fleet::fault::Faulty for BindError {
+    fn blame(&self) -> stado_fleet::fault::Blame {
+        stado_fleet::fault::Blame::ThisHost
+    }
+    fn class(&self) -> stado_fleet::fault::Class {
+        match self.source.kind() {
+            io::ErrorKind::AddrInUse => stado_fleet::fault::Class::Refused,
+            io::ErrorKind::PermissionDenied => stado_fleet::fault::Class::Auth,
+            _ => stado_fleet::fault::Class::InfraDown,
+        }
+    }
+}
+
+/// Binds `addr` with `SO_REUSEADDR`, never `SO_REUSEPORT`; `127.0.0.1` also takes `[::1]` of the same port and the other way
+/// round, other addresses are bound alone. Must run inside a tokio runtime. Without IPv6 the other half is neither bound nor
+/// missed.
+pub fn bind(addr: SocketAddr, families: Families) -> Result<Bound, BindError> {
+    if addr.port() == 0 {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, "a frontend needs a port of its own, not 0");
+        return Err(BindError { addr, source });
+    }
+    let mut bound = Bound { addr, listeners: vec![listen(addr)?], missing_half: None };
+    let Some(half) = other_half(addr) else { return Ok(bound) };
+    match listen(half) {
+        Ok(listener) => bound.listeners.push(listener),
+        Err(error) if no_such_family(&error.source) => {}
+        Err(error) if families == Families::Both => return Err(error),
+        Err(error) => bound.missing_half = Some(describe_missing(&error)),
+    }
+    Ok(bound)
+}
+
+/// The same port on the other loopback family, for the two canonical loopback addresses.
+pub(super) fn other_half(addr: SocketAddr) -> Option<SocketAddr> {
+    match addr.ip() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => Some(SocketAddr::new(Ipv6Addr::LOCALHOST.into(), addr.port())),
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), addr.port())),
+        _ => None,
+    }
+}
+
+pub(super) fn listen(addr: SocketAddr) -> Result<TcpListener, BindError> {
+    socket::listen(addr).map_err(|source| BindError { addr, source })
+}
+
+/// Whether this host lacks the address family altogether, which is no one's fault and worth no line.
+pub(super) fn no_such_family(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::ADDRNOTAVAIL, Errno::AFNOSUPPORT, Errno::PROTONOSUPPORT]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// One clause about a half that could not be bound, with its holder.
+pub(super) fn describe_missing(error: &BindError) -> String {
+    if error.source.kind() == io::ErrorKind::AddrInUse {
+        let holder = holder_of(error.addr).unwrap_or_else(|| "unknown".to_owned());
+        format!("{} is held by {holder}", error.addr)
+    } else {
+        format!("{} cannot be bound: {}", error.addr, error.source)
+    }
+}

@@ -1,0 +1,44 @@
+//! Addresses that this daemon listens on: never a backend of this daemon (proxy rule 4).
+use super::super::FrontendId;
+use super::super::bind::other_half;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Every address this daemon listens on, and for what. Frontends enter and leave by themselves; whoever binds another TCP
+/// listener of the daemon (the resolution API, a router) enters it too. Cheap to clone; all clones are one set.
+#[derive(Debug, Clone, Default)]
+pub struct OwnListeners(Arc<RwLock<HashMap<SocketAddr, Arc<str>>>>);
+impl OwnListeners {
+    /// Enters an address, with what it is for in words (`service checkout.postgres`, `the resolution API`).
+    pub fn enter(&self, addr: SocketAddr, purpose: Arc<str>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(addr, purpose);
+    }
+    /// Forgets an address.
+    pub fn leave(&self, addr: SocketAddr) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&addr);
+    }
+    /// What this daemon uses `addr` for, by any of the address's names.
+    pub fn purpose(&self, addr: SocketAddr) -> Option<Arc<str>> {
+        let own = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        own.get(&addr).or_else(|| other_half(addr).and_then(|half| own.get(&half))).cloned()
+    }
+    /// Refuses `addr` as a backend of the frontend `id`, with the sentence that says why.
+    pub(super) fn check(&self, addr: SocketAddr, id: &FrontendId) -> Result<(), String> {
+        let service = &id.service;
+        if addr == id.bind || other_half(addr) == Some(id.bind) {
+            let bind = id.bind;
+            return Err(format!(
+                "service {service} resolves to {bind}, which is this adapter's own bind: the service directory must carry \
+                 the address the service listens on, not the stable port published for its clients"
+            ));
+        }
+        match self.purpose(addr) {
+            None => Ok(()),
+            Some(purpose) => Err(format!(
+                "service {service} resolves to {addr}, where this same daemon listens for {purpose}: name the address the \
+                 service itself listens on"
+            )),
+        }
+    }
+}

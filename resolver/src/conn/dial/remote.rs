@@ -1,0 +1,58 @@
+//! A service on another host.
+use super::super::frontend::Shared;
+use super::DialError;
+use stado_fleet::directory::Route;
+use stado_fleet::fault::Class;
+use stado_fleet::link::{Link, LinkError, RemoteStream, Stage};
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// What [`Dialer::open`] returns.
+pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Pin<Box<dyn RemoteStream>>, LinkError>> + Send + 'a>>;
+
+/// Opens streams to other hosts; [`Link`] in the daemon, a fake in tests.
+pub trait Dialer: Send + Sync + std::fmt::Debug {
+    /// Opens `route` within `budget`.
+    fn open<'a>(&'a self, route: &'a Route, budget: Duration) -> Opening<'a>;
+}
+
+impl Dialer for Link {
+    fn open<'a>(&'a self, route: &'a Route, budget: Duration) -> Opening<'a> {
+        Box::pin(async move {
+            let mut refused = None;
+            // `localhost` on the other host is tried on both families there, as it is here.
+            for endpoint in route.endpoint.addr.candidates() {
+                match Self::open(self, &route.active_host, &route.paths, endpoint, budget).await {
+                    Err(error) if error.stage == Stage::Open => refused = refused.or(Some(error)),
+                    other => return other,
+                }
+            }
+            Err(refused.unwrap_or_else(|| no_way("the route names no endpoint")))
+        })
+    }
+}
+
+/// The dialer of a daemon without a fleet: every route is refused.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFleet;
+impl Dialer for NoFleet {
+    fn open<'a>(&'a self, _route: &'a Route, _budget: Duration) -> Opening<'a> {
+        Box::pin(std::future::ready(Err(no_way(
+            "this daemon serves the mesh of this host alone and reaches no other host",
+        ))))
+    }
+}
+
+fn no_way(sentence: &str) -> LinkError {
+    LinkError { stage: Stage::Connect, sentence: sentence.to_owned(), class: Class::Config }
+}
+
+/// Opens `route` within the frontend's budget.
+pub(super) async fn open(route: &Route, shared: &Shared) -> Result<Pin<Box<dyn RemoteStream>>, DialError> {
+    let host = || route.active_host.to_string();
+    match timeout(shared.budget, shared.context.dialer.open(route, shared.budget)).await {
+        Ok(opened) => opened.map_err(|error| DialError::Link { host: host(), error }),
+        Err(_) => Err(DialError::Unanswered { host: host(), budget: shared.budget }),
+    }
+}

@@ -1,0 +1,155 @@
+//! The handle of a running frontend.
+use super::bind::Bound;
+use super::ledger::Slot;
+use super::{Backend, Context, FrontendId, accept};
+use arc_swap::ArcSwap;
+use std::sync::atomic::AtomicU8;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A running frontend: one task owns the listeners. Dropping it closes them and leaves open streams alone.
+#[derive(Debug)]
+pub struct Frontend {
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<Bound>>,
+}
+
+/// What the accept loop and every connection of a frontend see.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) id: Arc<FrontendId>,
+    pub(super) backend: ArcSwap<Backend>,
+    pub(super) budget: Duration,
+    pub(super) context: Context,
+    pub(super) slot: Arc<Slot>,
+    /// Which loopback family answered last for a backend named `localhost`.
+    pub(super) answered_last: AtomicU8,
+    pub(super) connections: TaskTracker,
+    pub(super) stop: CancellationToken,
+    pub(super) cut: CancellationToken,
+    missing_half: Mutex<Option<String>>,
+}
+impl Shared {
+    pub(super) fn set_missing_half(&self, clause: Option<String>) {
+        *self.missing_half.lock().unwrap_or_else(PoisonError::into_inner) = clause;
+    }
+    pub(super) fn missing_half(&self) -> Option<String> {
+        self.missing_half.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    async fn end(&self, grace: Duration) {
+        self.connections.close();
+        if tokio::time::timeout(grace, self.connections.wait()).await.is_err() {
+            self.cut.cancel();
+            self.connections.wait().await;
+        }
+    }
+    pub(super) fn misses_a_half(&self) -> bool {
+        self.missing_half.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+impl Frontend {
+    /// Starts accepting on `bound`. `budget` is the deadline of a dial or channel open (3 s for mesh services, 10 s or
+    /// `connect_seconds` for adapters). A frontend with a consumer answers refused HTTP clients with the 502 of fleet
+    /// contract §4.5; others are closed. Must run inside a tokio runtime.
+    pub fn start(bound: Bound, id: FrontendId, backend: Backend, budget: Duration, context: Context) -> Self {
+        let slot = context.ledger.slot(&id);
+        let shared = Arc::new(Shared {
+            id: Arc::new(id),
+            backend: ArcSwap::from_pointee(backend),
+            budget,
+            slot,
+            answered_last: AtomicU8::new(0),
+            connections: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            cut: CancellationToken::new(),
+            missing_half: Mutex::new(bound.missing_half.clone()),
+            context,
+        });
+        shared.context.own.enter(bound.addr, Arc::clone(&shared.id.service));
+        let accepting = tokio::spawn(accept::run(bound, Arc::clone(&shared)));
+        Self { shared, accepting: Some(accepting) }
+    }
+
+    /// Identity.
+    pub fn id(&self) -> &FrontendId {
+        &self.shared.id
+    }
+
+    /// Moves new connections only (an atomic store); open streams stay where they are.
+    pub fn set_backend(&self, backend: Backend) {
+        self.shared.backend.store(Arc::new(backend));
+    }
+
+    /// What new connections are given now.
+    pub fn backend(&self) -> Arc<Backend> {
+        self.shared.backend.load_full()
+    }
+
+    /// The missing half of a loopback pair, while it is missing (retried in the background).
+    pub fn missing_half(&self) -> Option<String> {
+        self.shared.missing_half()
+    }
+
+    /// Connections open now.
+    pub fn active(&self) -> usize {
+        self.shared.connections.len()
+    }
+
+    /// Stops accepting and returns when the port is free again; open streams go on to their own ends, which the returned
+    /// handle can wait for or bring about. Dropping the handle leaves them alone.
+    pub async fn retire(mut self) -> Ending {
+        drop(self.stop_accepting().await);
+        Ending { shared: Arc::clone(&self.shared) }
+    }
+
+    /// Stops accepting and gives the listeners back, still open: a frontend of another name can go on with them. Open
+    /// streams go on to their own ends.
+    pub async fn release(mut self) -> Option<Bound> {
+        self.stop_accepting().await
+    }
+
+    /// Stops accepting at once, waits up to `grace` for streams to end, then resets the rest.
+    pub async fn close(mut self, grace: Duration) {
+        drop(self.stop_accepting().await);
+        self.shared.end(grace).await;
+    }
+
+    #[cfg(test)]
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    async fn stop_accepting(&mut self) -> Option<Bound> {
+        self.shared.stop.cancel();
+        self.shared.context.own.leave(self.shared.id.bind);
+        // An error would mean that the loop panicked: its listeners are closed then as well.
+        self.accepting.take()?.await.ok()
+    }
+}
+/// The open streams of a frontend that no longer accepts.
+#[derive(Debug)]
+pub struct Ending {
+    shared: Arc<Shared>,
+}
+impl Ending {
+    /// Whether no stream is open any more.
+    pub fn is_over(&self) -> bool {
+        self.shared.connections.is_empty()
+    }
+    /// Waits up to `grace` for the streams to end, then resets the rest.
+    pub async fn close(self, grace: Duration) {
+        self.shared.end(grace).await;
+    }
+}
+impl Drop for Frontend {
+    fn drop(&mut self) {
+        self.shared.stop.cancel();
+        if self.accepting.is_some() {
+            self.shared.context.own.leave(self.shared.id.bind);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The entry that travels with a connection.
+use super::super::{Backend, FrontendId};
+use super::life::{Life, Note, Phase};
+use super::recent::{Outcome, Recent};
+use super::slot::{Refusal, Slot};
+use super::waits::Row;
+use super::{Ledger, answers};
+use jiff::Timestamp;
+use stado_fleet::directory::Route;
+use stado_fleet::fault::Blame;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes that were moved: themselves, or their number when they went past unseen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Seen<'a> {
+    /// The bytes.
+    Bytes(&'a [u8]),
+    /// How many.
+    Count(usize),
+}
+impl<'a> Seen<'a> {
+    fn len(self) -> u64 {
+        let len = match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Count(len) => len,
+        };
+        u64::try_from(len).unwrap_or(u64::MAX)
+    }
+    fn bytes(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Count(_) => None,
+        }
+    }
+}
+
+/// One connection. Dropping it closes it; it cannot be closed twice, and an ending that nobody named is [`Outcome::Cut`].
+#[derive(Debug)]
+pub(crate) struct Entry {
+    ledger: Ledger,
+    id: u64,
+    frontend: Arc<FrontendId>,
+    slot: Arc<Slot>,
+    route: Option<Arc<Route>>,
+    client: SocketAddr,
+    life: Life,
+    opened: Option<Timestamp>,
+    bytes_up: u64,
+    bytes_down: u64,
+    outcome: Outcome,
+    blame: Option<Blame>,
+}
+
+impl Entry {
+    /// Enters a connection that was just accepted; `None` when the service has `limit` of them already (counted).
+    pub(in crate::conn) fn open(
+        ledger: &Ledger,
+        slot: &Arc<Slot>,
+        frontend: &Arc<FrontendId>,
+        backend: &Backend,
+        client: SocketAddr,
+        limit: usize,
+    ) -> Option<Self> {
+        if !slot.admit(limit) {
+            slot.refuse(Refusal::Limit);
+            return None;
+        }
+        let route = match backend {
+            Backend::Fleet(route) if frontend.consumer.is_some() => Some(Arc::clone(route)),
+            _ => None,
+        };
+        Some(Self {
+            ledger: ledger.clone(),
+            id: ledger.inner.next.fetch_add(1, Ordering::Relaxed),
+            frontend: Arc::clone(frontend),
+            slot: Arc::clone(slot),
+            route,
+            client,
+            life: Life::new(Timestamp::now()),
+            opened: None,
+            bytes_up: 0,
+            bytes_down: 0,
+            outcome: Outcome::Cut,
+            blame: None,
+        })
+    }
+
+    /// The dial or channel open starts.
+    pub(in crate::conn) fn opening(&mut self) {
+        let note = self.life.opening(Timestamp::now());
+        self.note(note);
+    }
+
+    /// The backend was reached.
+    pub(in crate::conn) fn opened(&mut self) {
+        self.opened = Some(Timestamp::now());
+        self.slot.opened.fetch_add(1, Ordering::Relaxed);
+        let note = self.life.opened();
+        self.note(note);
+    }
+
+    /// Nothing was reached. `answered`: whoever was asked said no, rather than nothing.
+    pub(in crate::conn) fn refused(&mut self, why: Refusal, cause: &str, blame: Blame, answered: bool) {
+        self.slot.refuse(why);
+        self.end(Outcome::Refused(cause.into()), Some(blame));
+        let note = if answered { self.life.open_refused() } else { self.life.over() };
+        self.note(note);
+    }
+
+    /// Bytes of the client went up.
+    pub(in crate::conn) fn up(&mut self, seen: Seen<'_>) {
+        self.bytes_up += seen.len();
+        self.slot.bytes_up.fetch_add(seen.len(), Ordering::Relaxed);
+        let note = self.life.asked(Timestamp::now(), seen.bytes());
+        self.note(note);
+    }
+
+    /// Bytes of the service came down.
+    pub(in crate::conn) fn down(&mut self, seen: Seen<'_>) {
+        self.bytes_down += seen.len();
+        self.slot.bytes_down.fetch_add(seen.len(), Ordering::Relaxed);
+        let note = self.life.told(seen.bytes());
+        self.note(note);
+    }
+
+    /// The client ended its stream.
+    pub(in crate::conn) fn client_ended(&mut self) {
+        let note = self.life.client_ended();
+        self.note(note);
+    }
+
+    /// Whether the next bytes of the service begin an answer that the ledger wants to see.
+    pub(in crate::conn) fn awaits_answer(&self) -> bool {
+        self.route.is_some() && self.life.awaits_answer()
+    }
+
+    /// Whether the client may begin another request that the ledger wants to see.
+    pub(in crate::conn) fn expects_requests(&self) -> bool {
+        self.route.is_some() && self.life.speaks_http()
+    }
+
+    /// How the service's end broke an open connection, and after how many milliseconds.
+    pub(in crate::conn) fn broken(&self) -> Option<(&str, i128)> {
+        match (&self.outcome, self.opened) {
+            (Outcome::ServiceReset(cause), Some(opened)) => {
+                Some((cause, Timestamp::now().duration_since(opened).as_millis()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Names the ending; the entry closes when it is dropped.
+    pub(in crate::conn) fn end(&mut self, outcome: Outcome, blame: Option<Blame>) {
+        self.outcome = outcome;
+        self.blame = blame;
+    }
+
+    fn note(&self, note: Option<Note>) {
+        let (Some(note), Some(route)) = (note, &self.route) else { return };
+        let waits = &self.ledger.inner.waits;
+        match note {
+            Note::Begins(phase, since) => {
+                let count = waits.enter(
+                    self.id,
+                    Row {
+                        frontend: Arc::clone(&self.frontend),
+                        route: Arc::clone(route),
+                        phase,
+                        since,
+                        client: self.client,
+                        request: self.life.request().filter(|_| phase == Phase::Asked).cloned(),
+                    },
+                );
+                self.log_began(route, phase, count);
+            }
+            Note::Opened => self.wait_ended(route, "answered open"),
+            Note::OpenRefused => self.wait_ended(route, "answered refused"),
+            Note::Answered => {
+                self.wait_ended(route, "answered");
+                self.answers(|times| times.answer(Timestamp::now()));
+            }
+            Note::Unanswered => {
+                self.wait_ended(route, "ended before an answer");
+                self.answers(|times| times.no_answer(Timestamp::now()));
+            }
+        }
+        self.ledger.inner.changed.raise();
+    }
+
+    fn answers(&self, change: impl FnOnce(&mut answers::AnswerTimes)) {
+        if let Some(cell) = &self.slot.answers {
+            change(&mut answers::lock(cell));
+        }
+    }
+
+    fn wait_ended(&self, route: &Route, how: &str) {
+        if let Some((row, left)) = self.ledger.inner.waits.leave(self.id) {
+            self.log_ended(route, &row, how, left);
+        }
+    }
+
+    fn log_began(&self, route: &Route, phase: Phase, count: usize) {
+        let (service, consumer) = self.names();
+        let (endpoint, host) = (route.endpoint.addr, &route.active_host);
+        if phase == Phase::Opening {
+            tracing::info!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} opening channel to {endpoint} on \"{host}\"; {count} open(s) now waiting for an answer");
+        } else if self.bytes_down == 0 {
+            tracing::info!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} request sent to {endpoint} on \"{host}\"; {count} open(s) now waiting for an answer");
+        }
+    }
+
+    fn log_ended(&self, route: &Route, row: &Row, how: &str, left: usize) {
+        let (service, consumer) = self.names();
+        let (endpoint, host) = (route.endpoint.addr, &route.active_host);
+        if row.phase == Phase::Opening {
+            let ms = Timestamp::now().duration_since(row.since).as_millis();
+            tracing::info!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} channel to {endpoint} {how} after {ms} ms; {left} open(s) still waiting");
+        } else if row.since == self.life.accepted() {
+            tracing::info!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} request to {endpoint} on \"{host}\" {how}; {left} open(s) still waiting");
+        }
+    }
+
+    fn names(&self) -> (&str, &str) {
+        (&self.frontend.service, self.frontend.consumer.as_deref().unwrap_or("-"))
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let note = self.life.over();
+        self.note(note);
+        self.slot.active.fetch_sub(1, Ordering::Relaxed);
+        self.slot.remember(Recent {
+            client: self.client,
+            accepted: self.life.accepted(),
+            opened: self.opened,
+            ended: Timestamp::now(),
+            request: self.life.request().cloned(),
+            bytes_up: self.bytes_up,
+            bytes_down: self.bytes_down,
+            outcome: std::mem::replace(&mut self.outcome, Outcome::Cut),
+            blame: self.blame,
+        });
+    }
+}

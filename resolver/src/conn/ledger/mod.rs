@@ -1,0 +1,113 @@
+//! The ledger: what happens to every connection, in memory. The data path writes it and never waits for it; `publish` and
+//! metrics read it.
+//!
+//! An [`Entry`] is opened at accept, travels with its connection and closes itself exactly once, when it is dropped.
+
+mod answers;
+mod changed;
+mod entry;
+mod life;
+mod recent;
+mod slot;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+pub use answers::AnswerTimes;
+pub(super) use entry::{Entry, Seen};
+pub use recent::{Outcome, Recent};
+pub(super) use slot::Slot;
+pub use slot::{Counters, Refusal};
+
+use super::FrontendId;
+use stado_fleet::ledger::{AnswersFile, Wait};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+type SlotKey = (Arc<str>, Option<Arc<str>>);
+
+/// Entries of all connections. Cheap to clone; all clones are one ledger.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    slots: Mutex<HashMap<SlotKey, Weak<Slot>>>,
+    answers: answers::Table,
+    waits: waits::Table,
+    changed: changed::Changed,
+    next: std::sync::atomic::AtomicU64,
+}
+
+impl Ledger {
+    /// An empty ledger.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The counters and recent connections of a frontend's service; shared by all frontends of the same name.
+    pub(super) fn slot(&self, id: &FrontendId) -> Arc<Slot> {
+        let mut slots = self.slots();
+        let key = (Arc::clone(&id.service), id.consumer.clone());
+        if let Some(slot) = slots.get(&key).and_then(Weak::upgrade) {
+            return slot;
+        }
+        if slots.len() == slots.capacity() {
+            slots.retain(|_, slot| slot.strong_count() > 0);
+        }
+        let answers = id.consumer.is_some().then(|| self.inner.answers.cell(&id.service));
+        let slot = Arc::new(Slot::new(answers));
+        slots.insert(key, Arc::downgrade(&slot));
+        slot
+    }
+
+    /// Every wait of an adapter now, the oldest first (fleet contract §4.7).
+    pub fn snapshot_waits(&self) -> Vec<Wait> {
+        self.inner.waits.snapshot()
+    }
+
+    /// Since when each service of the directory has answered, or not (fleet contract §4.8).
+    pub fn snapshot_answers(&self) -> AnswersFile {
+        self.inner.answers.snapshot()
+    }
+
+    /// Takes up what an earlier process published. What this process saw itself is kept.
+    pub fn restore_answers(&self, file: &AnswersFile) {
+        self.inner.answers.restore(file);
+    }
+
+    /// Counters of a service, over all its frontends and consumers; `None` for a service without a frontend.
+    pub fn counters(&self, service: &str) -> Option<Counters> {
+        self.slots_of(service).iter().map(|slot| slot.counters()).reduce(Counters::plus)
+    }
+
+    /// Counters of every service and consumer, for metrics.
+    pub fn all_counters(&self) -> Vec<(Arc<str>, Option<Arc<str>>, Counters)> {
+        let slots = self.slots();
+        let live = slots.iter().filter_map(|(key, slot)| Some((key.clone(), slot.upgrade()?)));
+        live.map(|((service, consumer), slot)| (service, consumer, slot.counters())).collect()
+    }
+
+    /// The latest ended connections of a service, the newest first; a bounded number.
+    pub fn recent(&self, service: &str) -> Vec<Recent> {
+        let mut all: Vec<Recent> = self.slots_of(service).iter().flat_map(|slot| slot.recent()).collect();
+        all.sort_by_key(|recent| std::cmp::Reverse(recent.ended));
+        all
+    }
+
+    /// Returns when waits or answers changed since the last return. For one caller.
+    pub async fn changed(&self) {
+        self.inner.changed.wait().await;
+    }
+
+    fn slots_of(&self, service: &str) -> Vec<Arc<Slot>> {
+        let slots = self.slots();
+        slots.iter().filter(|((name, _), _)| &**name == service).filter_map(|(_, slot)| slot.upgrade()).collect()
+    }
+
+    fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<SlotKey, Weak<Slot>>> {
+        self.inner.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,57 @@
+//! Connections that have ended.
+use jiff::Timestamp;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// How a connection ended, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Both sides ended their streams.
+    Done,
+    /// Nothing was reached, or the connection was not let in; the reason in words.
+    Refused(Arc<str>),
+    /// The client reset it.
+    ClientReset,
+    /// The service reset it, or the way to it broke.
+    ServiceReset(Arc<str>),
+    /// One side ended, the other stayed silent past the linger deadline.
+    Lingered,
+    /// The daemon ended it: shutdown, or the connection's task was dropped.
+    Cut,
+}
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Refused(why) => write!(f, "refused: {why}"),
+            Self::ClientReset => f.write_str("reset by the client"),
+            Self::ServiceReset(why) => write!(f, "reset by the service: {why}"),
+            Self::Lingered => f.write_str("half-closed and silent"),
+            Self::Cut => f.write_str("ended by this daemon"),
+        }
+    }
+}
+
+/// One ended connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recent {
+    /// Address the client connected from.
+    pub client: SocketAddr,
+    /// When it was accepted.
+    pub accepted: Timestamp,
+    /// When its backend was reached, if it was.
+    pub opened: Option<Timestamp>,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// First line the client sent, when its first bytes carried a whole printable one.
+    pub request: Option<Arc<str>>,
+    /// Bytes from the client.
+    pub bytes_up: u64,
+    /// Bytes to the client.
+    pub bytes_down: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Who has to act, when it did not end well.
+    pub blame: Option<stado_fleet::fault::Blame>,
+}

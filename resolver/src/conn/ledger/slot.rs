@@ -1,0 +1,123 @@
+//! Counters of one service (proxy rule 9) and the ring of its ended connections.
+use super::answers::Cell;
+use super::recent::Recent;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Ended connections kept for each service.
+const RECENT: usize = 20;
+
+/// Why a connection was not carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The frontend has no backend now.
+    NoBackend,
+    /// The service has as many connections as it may have.
+    Limit,
+    /// The backend, or the way to it, refused or stayed silent.
+    Unreachable,
+    /// The backend is an address of this daemon.
+    Loop,
+}
+
+/// What was counted since the service's first frontend.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Connections that reached a backend.
+    pub opened: u64,
+    /// Connections now, including those still being opened.
+    pub active: u64,
+    /// Refused for want of a backend.
+    pub refused_no_backend: u64,
+    /// Refused because the service had too many.
+    pub refused_limit: u64,
+    /// Refused because nothing was reached.
+    pub refused_unreachable: u64,
+    /// Refused because the backend was this daemon itself.
+    pub refused_loop: u64,
+    /// Bytes from clients.
+    pub bytes_up: u64,
+    /// Bytes to clients.
+    pub bytes_down: u64,
+}
+impl Counters {
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            opened: self.opened + other.opened,
+            active: self.active + other.active,
+            refused_no_backend: self.refused_no_backend + other.refused_no_backend,
+            refused_limit: self.refused_limit + other.refused_limit,
+            refused_unreachable: self.refused_unreachable + other.refused_unreachable,
+            refused_loop: self.refused_loop + other.refused_loop,
+            bytes_up: self.bytes_up + other.bytes_up,
+            bytes_down: self.bytes_down + other.bytes_down,
+        }
+    }
+}
+
+/// One (service, consumer).
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    pub(super) opened: AtomicU64,
+    pub(super) active: AtomicU64,
+    pub(super) bytes_up: AtomicU64,
+    pub(super) bytes_down: AtomicU64,
+    no_backend: AtomicU64,
+    limit: AtomicU64,
+    unreachable: AtomicU64,
+    looped: AtomicU64,
+    recent: Mutex<VecDeque<Recent>>,
+    pub(super) answers: Option<Cell>,
+}
+impl Slot {
+    pub(super) fn new(answers: Option<Cell>) -> Self {
+        Self { answers, ..Self::default() }
+    }
+
+    /// Takes a place for one connection unless `limit` are taken; the place is given back by the entry.
+    pub(super) fn admit(&self, limit: usize) -> bool {
+        let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+        let taken = self.active.fetch_add(1, Ordering::Relaxed);
+        if taken >= limit {
+            self.active.fetch_sub(1, Ordering::Relaxed);
+        }
+        taken < limit
+    }
+
+    pub(in crate::conn) fn refuse(&self, why: Refusal) {
+        let counter = match why {
+            Refusal::NoBackend => &self.no_backend,
+            Refusal::Limit => &self.limit,
+            Refusal::Unreachable => &self.unreachable,
+            Refusal::Loop => &self.looped,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn remember(&self, recent: Recent) {
+        let mut ring = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if ring.len() == RECENT {
+            ring.pop_front();
+        }
+        ring.push_back(recent);
+    }
+
+    pub(super) fn recent(&self) -> Vec<Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counters {
+            opened: read(&self.opened),
+            active: read(&self.active),
+            refused_no_backend: read(&self.no_backend),
+            refused_limit: read(&self.limit),
+            refused_unreachable: read(&self.unreachable),
+            refused_loop: read(&self.looped),
+            bytes_up: read(&self.bytes_up),
+            bytes_down: read(&self.bytes_down),
+        }
+    }
+}

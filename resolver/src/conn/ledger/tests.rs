@@ -1,0 +1,262 @@
+use super::entry::{Entry, Seen};
+use super::life::{Life, Note, Phase};
+use super::*;
+use crate::conn::Backend;
+use jiff::Timestamp;
+use proptest::prelude::*;
+use stado_fleet::directory::Route;
+use stado_fleet::fault::Blame;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+const GET: Option<&[u8]> = Some(b"GET /a HTTP/1.1\r\n\r\n");
+const OK: Option<&[u8]> = Some(b"HTTP/1.1 200 OK\r\n\r\n");
+
+#[test]
+fn the_first_request_waits_since_the_accept_and_later_ones_since_their_first_byte() {
+    let mut life = Life::new(at(0));
+    assert_eq!(life.opening(at(1)), Some(Note::Begins(Phase::Opening, at(1))));
+    assert_eq!(life.opened(), Some(Note::Opened));
+    assert_eq!(life.asked(at(5), GET), Some(Note::Begins(Phase::Asked, at(0))));
+    assert_eq!(life.request().map(|line| &**line), Some("GET /a HTTP/1.1"));
+    assert_eq!(life.asked(at(6), Some(b"rest of the body")), None);
+    assert_eq!(life.told(OK), Some(Note::Answered));
+    assert_eq!(life.told(Some(b"more")), None);
+    assert_eq!(life.asked(at(9), GET), Some(Note::Begins(Phase::Asked, at(9))));
+    assert_eq!(life.told(OK), Some(Note::Answered));
+    assert_eq!(life.asked(at(10), Some(b"the rest of an upload")), None);
+    assert_eq!(life.over(), None);
+}
+
+#[test]
+fn an_upgraded_connection_and_other_protocols_wait_only_for_the_first_byte() {
+    let mut upgraded = Life::new(at(0));
+    assert_eq!(upgraded.asked(at(1), GET), Some(Note::Begins(Phase::Asked, at(0))));
+    assert_eq!(upgraded.told(Some(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")), Some(Note::Answered));
+    assert_eq!(upgraded.asked(at(2), GET), None);
+
+    let mut other = Life::new(at(0));
+    assert_eq!(other.asked(at(1), Some(b"\x00\x01")), Some(Note::Begins(Phase::Asked, at(0))));
+    assert_eq!(other.request(), None);
+    assert_eq!(other.told(None), Some(Note::Answered));
+    assert_eq!(other.asked(at(2), GET), None);
+
+    let mut greeting = Life::new(at(0));
+    assert_eq!(greeting.told(Some(b"220 ready\r\n")), Some(Note::Answered));
+    assert_eq!(greeting.asked(at(1), Some(b"EHLO x\r\n")), None);
+}
+
+#[test]
+fn a_client_that_ends_its_stream_is_unanswered_until_the_answer_comes_after_all() {
+    let mut life = Life::new(at(0));
+    life.asked(at(1), GET);
+    assert_eq!(life.client_ended(), Some(Note::Unanswered));
+    assert_eq!(life.client_ended(), None);
+    assert_eq!(life.told(OK), Some(Note::Answered));
+    assert_eq!(life.over(), None);
+}
+
+#[test]
+fn what_was_sent_with_the_end_during_the_open_counts_and_is_not_listed() {
+    let mut life = Life::new(at(0));
+    life.opening(at(0));
+    assert_eq!(life.client_ended(), Some(Note::Unanswered));
+    assert_eq!(life.opened(), None);
+    assert_eq!(life.asked(at(2), GET), None);
+    assert_eq!(life.over(), Some(Note::Unanswered));
+}
+
+#[test]
+fn a_refused_open_is_an_answer_of_the_host_and_none_of_the_service() {
+    let mut life = Life::new(at(0));
+    life.opening(at(0));
+    assert_eq!(life.open_refused(), Some(Note::OpenRefused));
+    assert_eq!(life.over(), None);
+}
+
+#[test]
+fn the_first_answer_clears_what_went_unanswered() {
+    let mut times = AnswerTimes::default();
+    times.no_answer(at(1));
+    times.no_answer(at(3));
+    assert_eq!(times.unanswered, Some((at(1), at(3))));
+    times.answer(at(4));
+    assert_eq!(times, AnswerTimes { answered: Some(at(4)), unanswered: None });
+    times.no_answer(at(9));
+    assert_eq!(times, AnswerTimes { answered: Some(at(4)), unanswered: Some((at(9), at(9))) });
+}
+
+/// One thing that can happen to a connection.
+#[derive(Debug, Clone)]
+enum Step {
+    Opening,
+    Opened,
+    Refused(bool),
+    Up(Vec<u8>),
+    UpUnseen(usize),
+    Down(Vec<u8>),
+    ClientEnded,
+    End,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let bytes = || {
+        let word =
+            prop_oneof![Just("GET / HTTP/1.1\r\n"), Just("HTTP/1.1 101 x\r\n"), Just("HTTP/1.1 200 x\r\n"), Just("x")];
+        word.prop_map(|word| word.as_bytes().to_vec())
+    };
+    prop_oneof![
+        Just(Step::Opening),
+        Just(Step::Opened),
+        any::<bool>().prop_map(Step::Refused),
+        bytes().prop_map(Step::Up),
+        (1usize..9999).prop_map(Step::UpUnseen),
+        bytes().prop_map(Step::Down),
+        Just(Step::ClientEnded),
+        Just(Step::End),
+    ]
+}
+
+fn frontend(consumer: Option<&str>) -> Arc<FrontendId> {
+    let bind = "127.0.0.1:17601".parse().unwrap();
+    Arc::new(FrontendId { service: "svc".into(), consumer: consumer.map(Arc::from), bind })
+}
+
+fn fleet_backend() -> Backend {
+    Backend::Fleet(Arc::new(Route {
+        service: "svc".parse().unwrap(),
+        active_host: "host".parse().unwrap(),
+        endpoint: stado_fleet::name::Endpoint {
+            scheme: stado_fleet::name::Scheme::Tcp,
+            addr: "127.0.0.1:8080".parse().unwrap(),
+        },
+        capabilities: Vec::new(),
+        paths: Vec::new(),
+        local: false,
+        stado_command: None,
+    }))
+}
+
+fn enter(ledger: &Ledger, consumer: Option<&str>, backend: &Backend, limit: usize) -> (Arc<Slot>, Option<Entry>) {
+    let frontend = frontend(consumer);
+    let slot = ledger.slot(&frontend);
+    let client = "127.0.0.1:50000".parse().unwrap();
+    let entry = Entry::open(ledger, &slot, &frontend, backend, client, limit);
+    (slot, entry)
+}
+
+fn play(entry: &mut Entry, step: &Step) {
+    match step {
+        Step::Opening => entry.opening(),
+        Step::Opened => entry.opened(),
+        Step::Refused(answered) => entry.refused(Refusal::Unreachable, "cause", Blame::Remote, *answered),
+        Step::Up(bytes) => entry.up(Seen::Bytes(bytes)),
+        Step::UpUnseen(n) => entry.up(Seen::Count(*n)),
+        Step::Down(bytes) => entry.down(Seen::Bytes(bytes)),
+        Step::ClientEnded => entry.client_ended(),
+        Step::End => entry.end(Outcome::Done, None),
+    }
+}
+
+proptest! {
+    /// Wherever a connection is dropped: it gives its place back, leaves no wait, and is remembered once.
+    #[test]
+    fn an_entry_closes_exactly_once_at_any_drop_point(steps in proptest::collection::vec(step(), 0..40), adapter: bool) {
+        let ledger = Ledger::new();
+        let backend = if adapter { fleet_backend() } else { Backend::Local("127.0.0.1:1".parse().unwrap()) };
+        let (slot, entry) = enter(&ledger, adapter.then_some("c"), &backend, 10);
+        let mut entry = entry.unwrap();
+        let (mut up, mut down) = (0u64, 0u64);
+        for step in &steps {
+            play(&mut entry, step);
+            match step {
+                Step::Up(bytes) => up += bytes.len() as u64,
+                Step::UpUnseen(n) => up += *n as u64,
+                Step::Down(bytes) => down += bytes.len() as u64,
+                _ => {}
+            }
+            prop_assert!(ledger.snapshot_waits().len() <= usize::from(adapter));
+            prop_assert_eq!(slot.counters().active, 1);
+        }
+        drop(entry);
+        prop_assert!(ledger.snapshot_waits().is_empty());
+        let counters = ledger.counters("svc").unwrap();
+        prop_assert_eq!((counters.active, counters.bytes_up, counters.bytes_down), (0, up, down));
+        let recent = ledger.recent("svc");
+        prop_assert_eq!(recent.len(), 1);
+        prop_assert_eq!((recent[0].bytes_up, recent[0].bytes_down), (up, down));
+        prop_assert_eq!(adapter || ledger.snapshot_answers().is_empty(), true);
+    }
+}
+
+#[test]
+fn an_ending_that_nobody_named_is_a_cut() {
+    let ledger = Ledger::new();
+    let (_slot, entry) = enter(&ledger, None, &Backend::Local("127.0.0.1:1".parse().unwrap()), 1);
+    drop(entry);
+    assert_eq!(ledger.recent("svc").remove(0).outcome, Outcome::Cut);
+}
+
+#[test]
+fn a_full_service_lets_nobody_in_and_places_come_back() {
+    let ledger = Ledger::new();
+    let backend = Backend::Local("127.0.0.1:1".parse().unwrap());
+    let (_slot, first) = enter(&ledger, None, &backend, 1);
+    assert!(first.is_some() && enter(&ledger, None, &backend, 1).1.is_none());
+    drop(first);
+    assert!(enter(&ledger, None, &backend, 1).1.is_some());
+    assert_eq!(ledger.counters("svc").unwrap().refused_limit, 1);
+}
+
+#[test]
+fn the_ring_of_ended_connections_is_bounded_and_newest_first() {
+    let ledger = Ledger::new();
+    let backend = Backend::Local("127.0.0.1:1".parse().unwrap());
+    let mut slots = Vec::new();
+    for n in 0..100u64 {
+        let (slot, entry) = enter(&ledger, None, &backend, 1);
+        entry.unwrap().up(Seen::Count(usize::try_from(n).unwrap()));
+        slots.push(slot);
+    }
+    let recent = ledger.recent("svc");
+    assert!(recent.len() < 50 && recent[0].bytes_up == 99, "{}", recent.len());
+    drop(slots);
+    assert_eq!(ledger.counters("svc"), None, "a service without frontends is forgotten");
+}
+
+#[test]
+fn counters_are_kept_per_service_and_consumer_and_summed() {
+    let ledger = Ledger::new();
+    let backend = fleet_backend();
+    let (_a, one) = enter(&ledger, Some("a"), &backend, 9);
+    let (_b, two) = enter(&ledger, Some("b"), &backend, 9);
+    one.unwrap().up(Seen::Count(1));
+    two.unwrap().up(Seen::Count(10));
+    assert_eq!(ledger.counters("svc").unwrap().bytes_up, 11);
+    let mut all: Vec<u64> = ledger.all_counters().into_iter().map(|(_, _, counters)| counters.bytes_up).collect();
+    all.sort_unstable();
+    assert_eq!(all, [1, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_publisher_is_woken_by_waits_and_answers_and_by_nothing_else() {
+    let ledger = Ledger::new();
+    let (_slot, entry) = enter(&ledger, Some("c"), &fleet_backend(), 9);
+    let mut entry = entry.unwrap();
+    let woken =
+        async |ledger: &Ledger| tokio::time::timeout(std::time::Duration::from_secs(1), ledger.changed()).await.is_ok();
+    assert!(!woken(&ledger).await);
+    entry.opening();
+    assert!(woken(&ledger).await && !woken(&ledger).await);
+    entry.opened();
+    entry.up(Seen::Bytes(b"GET / HTTP/1.1\r\n\r\n"));
+    assert!(woken(&ledger).await);
+    entry.up(Seen::Bytes(b"body"));
+    assert!(!woken(&ledger).await);
+    entry.down(Seen::Bytes(b"HTTP/1.1 200 OK\r\n"));
+    assert!(woken(&ledger).await);
+    drop(entry);
+    assert!(!woken(&ledger).await);
+}

@@ -1,0 +1,7 @@
+//! The proxy rules over real sockets.
+mod descriptors;
+mod fleet;
+mod frontends;
+mod loops;
+mod streams;
+pub(super) mod support;

@@ -1,0 +1,175 @@
+//! One connection through the five steps.
+use super::descriptors::Claim;
+use super::dial::{self, DialError, Upstream};
+use super::frontend::Shared;
+use super::ledger::{Entry, Outcome, Refusal};
+use super::{Backend, copy, refusal};
+use stado_fleet::fault::{Blame, Faulty};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+/// A dial that takes longer is watched for the client's leaving; shorter ones are not worth a look.
+const BLINK: Duration = Duration::from_millis(20);
+/// Bytes of a client that are taken while its backend is still being opened.
+const EARLY: usize = 16 << 10;
+
+/// Lets a connection in, or closes it at once: no backend, or the service is full.
+pub(super) fn admit(client: &TcpStream, peer: SocketAddr, backend: &Backend, shared: &Shared) -> Option<Entry> {
+    if matches!(backend, Backend::None(_)) {
+        shared.slot.refuse(Refusal::NoBackend);
+        return None;
+    }
+    // A socket without NODELAY still works; the connection is worth more than the option.
+    let _ = client.set_nodelay(true);
+    let limits = &shared.context.limits;
+    Entry::open(&shared.context.ledger, &shared.slot, &shared.id, backend, peer, limits.connections)
+}
+
+/// Leads an admitted connection to its end, or to the daemon's.
+pub(super) async fn connection(
+    client: TcpStream,
+    backend: Arc<Backend>,
+    mut entry: Entry,
+    claim: Claim,
+    shared: Arc<Shared>,
+) {
+    tokio::select! {
+        biased;
+        () = shared.cut.cancelled() => {}
+        () = walk(client, &backend, &mut entry, claim, &shared) => {}
+    }
+}
+
+async fn walk(client: TcpStream, backend: &Backend, entry: &mut Entry, mut claim: Claim, shared: &Shared) {
+    let mut early = Vec::new();
+    entry.opening();
+    let reached = Box::pin(reach(&client, backend, entry, shared, &mut early)).await;
+    match reached {
+        Ok(upstream) => {
+            if matches!(upstream, Upstream::Remote(_)) {
+                claim.keep(1);
+            }
+            entry.opened();
+            log_opened(backend, shared);
+            copy::relay(client, upstream, early, entry, &shared.context).await;
+            log_broken(backend, entry, shared);
+        }
+        Err(Unreached::ClientLeft) => entry.end(Outcome::ClientReset, Some(Blame::Caller)),
+        // Boxed like everything rare: a future is as large as its largest part, for as long as the connection lives.
+        Err(Unreached::Refused(error)) => Box::pin(refuse(client, &error, &early, backend, entry, shared)).await,
+    }
+}
+
+enum Unreached {
+    ClientLeft,
+    Refused(DialError),
+}
+
+/// Dials, and meanwhile listens whether the client is still there.
+async fn reach(
+    client: &TcpStream,
+    backend: &Backend,
+    entry: &mut Entry,
+    shared: &Shared,
+    early: &mut Vec<u8>,
+) -> Result<Upstream, Unreached> {
+    let mut dial = std::pin::pin!(dial::dial(backend, shared));
+    tokio::select! {
+        biased;
+        reached = &mut dial => return reached.map_err(Unreached::Refused),
+        () = sleep(BLINK) => {}
+    }
+    tokio::select! {
+        biased;
+        reached = dial => reached.map_err(Unreached::Refused),
+        () = Box::pin(client_resets(client, entry, early)) => Err(Unreached::ClientLeft),
+    }
+}
+
+/// Takes the first bytes, notes the end of the client's stream, and returns only when the connection is reset.
+async fn client_resets(client: &TcpStream, entry: &mut Entry, early: &mut Vec<u8>) {
+    let mut chunk = [0u8; 1024];
+    while early.len() < EARLY {
+        if client.readable().await.is_err() {
+            return;
+        }
+        match client.try_read(&mut chunk) {
+            Ok(0) => {
+                entry.client_ended();
+                break;
+            }
+            Ok(n) => early.extend_from_slice(chunk.get(..n).unwrap_or_default()),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+    // Nothing more is read until the backend is there: only an error can say more.
+    let _ = client.ready(Interest::ERROR).await;
+}
+
+async fn refuse(
+    client: TcpStream,
+    error: &DialError,
+    early: &[u8],
+    backend: &Backend,
+    entry: &mut Entry,
+    shared: &Shared,
+) {
+    let cause = error.to_string();
+    let why = if matches!(error, DialError::Loop(_)) { Refusal::Loop } else { Refusal::Unreachable };
+    let answered = !matches!(error, DialError::Silent(..) | DialError::Unanswered { .. });
+    entry.refused(why, &cause, error.blame(), answered);
+    log_refused(&cause, backend, shared);
+    refusal::close(client, early, shared.id.consumer.is_some(), error.is_reset()).await;
+}
+
+/// The line of fleet contract §4.5 for every adapter connection.
+fn log_opened(backend: &Backend, shared: &Shared) {
+    if let (Backend::Fleet(route), Some(consumer)) = (backend, &shared.id.consumer) {
+        let (service, generation, host) = (&shared.id.service, shared.context.generation.get(), &route.active_host);
+        tracing::info!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} generation={generation} destination={host}");
+    }
+}
+
+/// A relay that the service's end broke; whether its session lives is the link's to say.
+fn log_broken(backend: &Backend, entry: &Entry, shared: &Shared) {
+    if let (Backend::Fleet(route), Some(consumer), Some((cause, ms))) = (backend, &shared.id.consumer, entry.broken()) {
+        let (service, endpoint) = (&shared.id.service, route.endpoint.addr);
+        tracing::info!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} proxy to {endpoint} failed: {cause} after {ms} ms");
+    }
+}
+
+fn log_refused(cause: &str, backend: &Backend, shared: &Shared) {
+    let service = &shared.id.service;
+    match (backend, &shared.id.consumer) {
+        (Backend::Fleet(route), Some(consumer)) => {
+            let endpoint = route.endpoint.addr;
+            tracing::warn!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} endpoint={endpoint} refused connection: {cause}");
+        }
+        _ => {
+            tracing::debug!(target: "stado::mesh", service = %service, frontend = %shared.id.bind, cause, "connection_refused");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::support::{Rig, local};
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_costs_less_than_two_kib_beside_its_sockets() {
+        let rig = Rig::mesh(local("127.0.0.1:1".parse().unwrap()));
+        let shared = rig.frontend().shared();
+        let backend = shared.backend.load_full();
+        let client = rig.connect().await;
+        let entry = admit(&client, rig.addr, &backend, shared).unwrap();
+        let claim = shared.context.descriptors.count(2);
+        let size = size_of_val(&connection(client, backend, entry, claim, Arc::clone(shared)));
+        assert!(size < 2048, "{size} bytes");
+    }
+}

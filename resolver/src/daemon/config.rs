@@ -1,0 +1,60 @@
+//! What a daemon is started with. Values only: layers, environment and homes belong to the command line.
+use super::identity::Host;
+use crate::{gate, mesh};
+use stado_fleet::authority::Refusals;
+use stado_fleet::ledger::PublishedPaths;
+use stado_fleet::link::LinkConfig;
+use stado_fleet::name::TargetName;
+use stado_fleet::store::RegistryStore;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One daemon.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The mesh of this host.
+    pub mesh: mesh::Config,
+    /// What the mesh's health says of the container engine until a watcher tells more.
+    pub mesh_docker: mesh::DockerStatus,
+    /// The fleet side; `None` is the mesh alone (`devmeshd`), which never touches `~/.stado`.
+    pub fleet: Option<FleetConfig>,
+    /// Version that the APIs report.
+    pub version: &'static str,
+}
+
+/// The fleet side of a daemon.
+#[derive(Debug, Clone)]
+pub struct FleetConfig {
+    /// `~/.stado`.
+    pub home: PathBuf,
+    /// `STADO_TARGET`, `--target`, or `target` of the configuration.
+    pub target: Option<TargetName>,
+    /// The machine's hostname.
+    pub hostname: String,
+    /// The account this runs under.
+    pub user: String,
+    /// The registry store of this host.
+    pub store: Arc<dyn RegistryStore>,
+    /// `storage.stado.url`, when configured (§4.2).
+    pub store_url: Option<String>,
+    /// Keys, host keys and deadlines of the SSH link.
+    pub link: LinkConfig,
+    /// `api_bind` of `config.json`; outranks the registry's.
+    pub api_bind: Option<SocketAddr>,
+    /// The gate, when `gate.bind` is configured.
+    pub gate: Option<gate::Config>,
+    /// Where state, waits, answers and the lock are.
+    pub paths: PublishedPaths,
+    /// Where the forward markers are.
+    pub forwards_dir: PathBuf,
+    /// Where reads that the authority did not answer are recorded (§3.2), when this host has a local store for it.
+    pub refusals: Option<Refusals>,
+}
+
+impl FleetConfig {
+    /// What is known about this host.
+    pub fn host(&self) -> Host {
+        Host { target: self.target.clone(), hostname: self.hostname.clone(), user: self.user.clone() }
+    }
+}

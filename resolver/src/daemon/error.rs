@@ -1,0 +1,51 @@
+//! Why a daemon does not start, or ends by itself.
+use crate::api::control::SocketError;
+use crate::apply::api_slot::ApiBindError;
+use crate::mesh::MeshError;
+use crate::publish::PublishError;
+use stado_fleet::disk::DiskError;
+use stado_fleet::fault::{Blame, Class, Faulty};
+
+/// Why a daemon does not start, or ends by itself. Everything else is unserved or backed off from, and stops nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The control socket of a mesh alone.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The state of a mesh alone.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+    /// The resolver lock or the published files.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// A directory or file of the home.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The declared resolution API, while starting.
+    #[error(transparent)]
+    Api(#[from] ApiBindError),
+    /// A task of the daemon ended unexpectedly.
+    #[error("the resolver's refresh loop ended unexpectedly: {0}; please report this with the log")]
+    Lost(String),
+}
+
+impl Faulty for DaemonError {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Socket(error) => error.blame(),
+            Self::Mesh(error) => error.blame(),
+            Self::Publish(error) => error.blame(),
+            Self::Disk(_) | Self::Api(_) => Blame::ThisHost,
+            Self::Lost(_) => Blame::Stado,
+        }
+    }
+    fn class(&self) -> Class {
+        match self {
+            Self::Socket(error) => error.class(),
+            Self::Mesh(error) => error.class(),
+            Self::Publish(error) => error.class(),
+            Self::Api(_) => Class::Refused,
+            Self::Disk(_) | Self::Lost(_) => Class::Unknown,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What the gate's closed table of verbs does on this host (fleet contract §3.2, §3.5), and which endpoints it may reach.
+use crate::apply::held::HeldReader;
+use crate::gate::{Running, VerbOutput, Verbs};
+use stado_fleet::authority::{PushRequest, RegistryError, Source, push, snapshot_line};
+use stado_fleet::edit::Overrides;
+use stado_fleet::fault::{Class, Faulty};
+use stado_fleet::link::Link;
+use stado_fleet::store::RegistryStore;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// This host's authority and directory, behind the gate.
+#[derive(Debug)]
+pub(super) struct GateVerbs {
+    pub(super) store: Arc<dyn RegistryStore>,
+    pub(super) link: Link,
+    pub(super) held: HeldReader,
+    /// Wakes the refresh loop after a push.
+    pub(super) wake: Arc<Notify>,
+}
+
+impl Verbs for GateVerbs {
+    fn run<'a>(&'a self, argv: &'a [String], stdin: Vec<u8>) -> Running<'a> {
+        Box::pin(async move {
+            let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+            match words.as_slice() {
+                ["resolver", "snapshot"] => self.snapshot().await,
+                ["registry", "push", "-", flags @ ..] => match PushFlags::read(flags) {
+                    Ok(flags) => self.push(flags, stdin).await,
+                    Err(usage) => failed(2, &usage),
+                },
+                _ => failed(126, "this gate runs `resolver snapshot` and `registry push -` only"),
+            }
+        })
+    }
+
+    fn allows(&self, endpoint: SocketAddr) -> Result<(), String> {
+        let held = self.held.borrow().clone();
+        let Some(held) = held else {
+            return Err("this host holds no service directory yet, so it places no endpoint here".to_owned());
+        };
+        let services = held.directory.registry().directory.iter().flat_map(|d| d.services.values());
+        let mut placed =
+            services.filter(|s| s.active_host == held.target).filter_map(|s| s.endpoints.get(&held.target));
+        if placed.any(|declared| declared.addr.candidates().contains(&endpoint)) {
+            return Ok(());
+        }
+        let generation = held.directory.generation().map(|g| g.0).unwrap_or_default();
+        Err(format!(
+            "service directory generation {generation} places no service at {endpoint} on {}; declare the endpoint with \
+             this host as active_host first",
+            held.target
+        ))
+    }
+}
+
+impl GateVerbs {
+    async fn snapshot(&self) -> VerbOutput {
+        match snapshot_line(self.store.as_ref()).await {
+            Ok(line) => VerbOutput { stdout: (line + "\n").into_bytes(), stderr: Vec::new(), status: 0 },
+            Err(error) => refused(&error),
+        }
+    }
+
+    /// The document comes from standard input; the swap is on this host's own store.
+    async fn push(&self, flags: PushFlags, stdin: Vec<u8>) -> VerbOutput {
+        let (bytes, if_generation) = (stdin.into(), flags.if_generation);
+        let request = PushRequest { bytes, if_generation, overrides: flags.overrides };
+        let source = Source::Store(self.store.clone());
+        match push(&source, &self.link, request).await {
+            Ok(receipt) => {
+                self.wake.notify_one();
+                let text = if flags.json { json(&receipt) } else { receipt.text("-") };
+                VerbOutput { stdout: (text + "\n").into_bytes(), stderr: Vec::new(), status: 0 }
+            }
+            Err(refusal) => {
+                let mut output = refused(&refusal.error);
+                if let Some(receipt) = refusal.receipt.filter(|_| flags.json) {
+                    output.stdout = (json(&receipt) + "\n").into_bytes();
+                }
+                output
+            }
+        }
+    }
+}
+
+/// Flags of `registry push -`.
+#[derive(Debug, Default)]
+struct PushFlags {
+    if_generation: Option<stado_fleet::name::StoreVersion>,
+    overrides: Overrides,
+    json: bool,
+}
+
+impl PushFlags {
+    fn read(flags: &[&str]) -> Result<Self, String> {
+        let mut read = Self::default();
+        let mut rest = flags.iter();
+        while let Some(flag) = rest.next() {
+            match flag.split_once('=').map_or((*flag, None), |(name, value)| (name, Some(value))) {
+                ("--force", None) => read.overrides.force = true,
+                ("--allow-empty-fleet", None) => read.overrides.allow_empty_fleet = true,
+                ("--json", None) => read.json = true,
+                ("--if-generation", value) => {
+                    let value = value.or_else(|| rest.next().copied()).unwrap_or_default();
+                    let version = value.parse().map_err(|error| format!("--if-generation: {error}"))?;
+                    read.if_generation = Some(version);
+                }
+                _ => return Err(format!("registry push: unexpected argument {flag:?}")),
+            }
+        }
+        Ok(read)
+    }
+}
+
+fn json(receipt: &impl serde::Serialize) -> String {
+    // A receipt is a flat record of texts: it always serialises.
+    serde_json::to_string(receipt).unwrap_or_default()
+}
+
+/// The exit code of the one table (design, rule 8).
+fn refused(error: &RegistryError) -> VerbOutput {
+    let status = match error.class() {
+        Class::Moved => 75,
+        Class::Usage => 2,
+        Class::InfraDown | Class::Timeout | Class::RateLimit => 69,
+        _ => 1,
+    };
+    failed(status, &format!("Error: {error}"))
+}
+
+fn failed(status: u32, sentence: &str) -> VerbOutput {
+    VerbOutput { stdout: Vec::new(), stderr: format!("{sentence}\n").into_bytes(), status }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn push_flags_are_read_in_both_spellings_and_strangers_are_refused() {
+        let all = PushFlags::read(&["--if-generation", "abc", "--force", "--allow-empty-fleet", "--json"]).unwrap();
+        assert_eq!(all.if_generation.as_ref().unwrap().as_str(), "abc");
+        assert!(all.overrides.force && all.overrides.allow_empty_fleet && all.json);
+        assert_eq!(PushFlags::read(&["--if-generation=abc"]).unwrap().if_generation, all.if_generation);
+        assert!(PushFlags::read(&["--if-generation"]).unwrap_err().starts_with("--if-generation: "));
+        assert!(PushFlags::read(&["--quiet"]).unwrap_err().contains("--quiet"));
+        let none = PushFlags::read(&[]).unwrap();
+        assert!(none.if_generation.is_none() && !none.overrides.force && !none.json);
+    }
+}

@@ -1,0 +1,10 @@
+//! Whole daemons in this process: real sockets, real local stores, homes in temporary folders. Mostly the authority is this
+//! host, so that no SSH is needed; `two_hosts` goes through the gate.
+mod adapters;
+mod api;
+mod ends;
+mod gate;
+mod refresh;
+mod start;
+mod support;
+mod two_hosts;

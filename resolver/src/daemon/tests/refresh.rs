@@ -1,0 +1,93 @@
+//! The refresh loop: what is refused leaves what is held in force.
+use super::support::*;
+use serde_json::{Value, json};
+
+/// Pushes something that has to be refused, and checks that the old route serves on.
+async fn refused(host: &Host, port: u16, registry: &Value, reason: &str) {
+    host.push(registry).await;
+    let state = host
+        .until_state(reason, |s| s.state == "backing_off" && s.reason.as_deref().is_some_and(|r| r.contains(reason)))
+        .await;
+    assert_eq!(state.generation, Some(5));
+    assert_eq!(state.adapters.len(), 1);
+    assert!(state.attempt >= 1 && state.next_attempt_at.is_some() && state.listening);
+    assert_eq!(ask_once(port).await.as_deref(), Some("db hi"));
+}
+
+#[tokio::test]
+async fn rollbacks_silent_changes_empty_fleets_and_broken_documents_are_refused_and_recovered_from() {
+    let host = Host::new();
+    let (echo, wrong) = (Echo::start("db").await, Echo::start("wrong").await);
+    let port = port();
+    let at = |generation: u64, echo: &Echo| {
+        host.registry(generation, &[("db", "shop", Some(port))], &[("db", "me", format!("tcp://{}", echo.addr))])
+    };
+    host.push(&at(5, &echo)).await;
+    let daemon = host.start();
+    host.serving().await;
+    refused(&host, port, &at(4, &wrong), "service directory rollback rejected: generation 4 < 5").await;
+    refused(&host, port, &at(5, &wrong), "service directory changed without advancing generation 5").await;
+    let empty = json!({"schema_version": 2, "targets": [], "coordinators": []});
+    refused(&host, port, &empty, "").await;
+    let mut malformed = at(6, &wrong);
+    malformed["targets"] = json!("gone");
+    refused(&host, port, &malformed, "registry.targets: must be an array").await;
+    let mut no_policy = at(6, &wrong);
+    no_policy["targets"][0].as_object_mut().unwrap().remove("service_resolver");
+    refused(&host, port, &no_policy, "registry target has no service_resolver configuration").await;
+
+    std::fs::remove_file(host.store.root().join("registry.json")).unwrap();
+    host.until_state("the missing document", |s| {
+        s.reason.as_deref() == Some("no registry document at local:registry.json")
+    })
+    .await;
+    assert_eq!(ask_once(port).await.as_deref(), Some("db hi"));
+
+    host.push(&at(6, &wrong)).await;
+    let state = host.until_state("generation 6", |s| s.state == "serving" && s.generation == Some(6)).await;
+    assert_eq!((state.reason, state.attempt, state.next_attempt_at), (None, 0, None));
+    assert_eq!(ask_once(port).await.as_deref(), Some("wrong hi"));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn changes_outside_the_directory_need_no_new_generation() {
+    let host = Host::new();
+    let echo = Echo::start("db").await;
+    let (first, second) = (port(), port());
+    let services = [("db", "me", format!("tcp://{}", echo.addr))];
+    let mut registry = host.registry(1, &[("db", "shop", Some(first))], &services);
+    host.push(&registry).await;
+    let daemon = host.start();
+    let before = host.serving().await;
+    registry["targets"][0]["service_resolver"]["adapters"][0]["bind"] = json!(format!("127.0.0.1:{second}"));
+    host.push(&registry).await;
+    let after =
+        host.until_state("the new bind", |s| s.adapters.iter().any(|a| a.bind.ends_with(&second.to_string()))).await;
+    assert_eq!((after.state.as_str(), after.generation), ("serving", before.generation));
+    assert_eq!(ask_once(second).await.as_deref(), Some("db hi"));
+    assert!(tokio::net::TcpStream::connect(("127.0.0.1", first)).await.is_err());
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_restart_after_a_kill_serves_the_same_addresses_without_any_clean_up() {
+    let host = Host::new();
+    let echo = Echo::start("db").await;
+    let port = port();
+    host.push(&host.registry(
+        1,
+        &[("db", "shop", Some(port)), ("db", "free", None)],
+        &[("db", "me", format!("tcp://{}", echo.addr))],
+    ))
+    .await;
+    let daemon = host.start();
+    let before = host.serving().await;
+    daemon.kill().await;
+    assert!(host.state().is_none());
+    let daemon = host.start();
+    let after = host.serving().await;
+    assert_eq!(after.adapters, before.adapters);
+    assert_eq!(ask_once(port).await.as_deref(), Some("db hi"));
+    daemon.stop().await;
+}

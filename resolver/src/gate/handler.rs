@@ -1,0 +1,221 @@
+//! What a client may ask for. Nothing here waits for the own session or for anything slow: russh's task stands still
+//! meanwhile, and every channel of the client with it (`ssh-relay.md` §3.6, issue 5).
+use super::channels::{self, Client};
+use super::{Shared, verbs};
+use russh::keys::ssh_key::public::KeyData;
+use russh::keys::{Algorithm, PublicKey};
+use russh::server::{Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey};
+use russh::{Channel, ChannelId, ChannelOpenFailure, MethodKind, MethodSet};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Session channels of one client at a time, and those that wait for a command.
+const SESSIONS: usize = 16;
+
+/// Admits one client.
+pub(super) struct Admission {
+    shared: Arc<Shared>,
+    client: Arc<Client>,
+    /// Tells the connection's task which key came in.
+    key: watch::Sender<Option<KeyData>>,
+    /// Session channels that have no command yet.
+    waiting: HashMap<ChannelId, Channel<Msg>>,
+}
+
+impl Admission {
+    pub(super) fn new(shared: Arc<Shared>, client: Arc<Client>, key: watch::Sender<Option<KeyData>>) -> Self {
+        Self { shared, client, key, waiting: HashMap::new() }
+    }
+
+    async fn judge(&self, key: &PublicKey, algorithm: &Algorithm) -> Auth {
+        // SHA-1 signatures are not taken.
+        let weak = matches!(algorithm, Algorithm::Rsa { hash: None });
+        if !weak {
+            // A key that was added a moment ago comes in.
+            self.shared.keys.refresh().await;
+            let now = jiff::Timestamp::now().as_second();
+            if self.shared.keys.current().borrow().find(key.key_data(), now).is_some() {
+                return Auth::Accept;
+            }
+        }
+        Auth::Reject { proceed_with_methods: Some(public_key_only()), partial_success: false }
+    }
+
+    /// Answers a request that came with a channel.
+    fn refuse(&mut self, channel: ChannelId, session: &mut Session) -> Result<(), russh::Error> {
+        session.channel_failure(channel)
+    }
+
+    fn say(&mut self, id: ChannelId, sentence: String, session: &mut Session) -> Result<(), russh::Error> {
+        match self.waiting.remove(&id) {
+            None => session.channel_failure(id),
+            Some(channel) => {
+                session.channel_success(id)?;
+                channels::refuse(channel, sentence, self.client.clone());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Passwords and the like are never asked for.
+pub(super) fn public_key_only() -> MethodSet {
+    [MethodKind::PublicKey].as_slice().into()
+}
+
+fn refusal(code: u32, reason: impl Into<String>) -> ChannelOpenFailure {
+    ChannelOpenFailure::Other { code, reason: reason.into() }
+}
+
+impl Handler for Admission {
+    type Error = russh::Error;
+
+    async fn auth_none(&mut self, _: &str) -> Result<Auth, russh::Error> {
+        Ok(Auth::Reject { proceed_with_methods: Some(public_key_only()), partial_success: false })
+    }
+
+    async fn auth_publickey_offered(&mut self, _: &str, offer: PublicKeyOffer<'_>) -> Result<Auth, russh::Error> {
+        Ok(self.judge(offer.public_key, offer.algorithm).await)
+    }
+
+    async fn auth_publickey(&mut self, user: &str, key: VerifiedPublicKey<'_>) -> Result<Auth, russh::Error> {
+        let answer = self.judge(key.public_key, key.algorithm).await;
+        if answer == Auth::Accept {
+            let print = key.public_key.fingerprint(russh::keys::HashAlg::Sha256);
+            tracing::debug!(target: "stado::fleet", "stado gate: {} came in as {user} with {print}", self.client.peer);
+            self.key.send_replace(Some(key.public_key.key_data().clone()));
+        }
+        Ok(answer)
+    }
+
+    async fn channel_open_session(
+        &mut self,
+        channel: Channel<Msg>,
+        reply: ChannelOpenHandle,
+        _: &mut Session,
+    ) -> Result<(), russh::Error> {
+        if self.client.commands() + self.waiting.len() >= SESSIONS {
+            reply.reject(refusal(4, format!("stado gate: {SESSIONS} commands are running already"))).await;
+            return Ok(());
+        }
+        self.waiting.insert(channel.id(), channel);
+        reply.accept().await;
+        Ok(())
+    }
+
+    async fn channel_open_direct_tcpip(
+        &mut self,
+        channel: Channel<Msg>,
+        host: &str,
+        port: u32,
+        _: &str,
+        _: u32,
+        reply: ChannelOpenHandle,
+        _: &mut Session,
+    ) -> Result<(), russh::Error> {
+        let allowed = self.endpoint(host, port);
+        match allowed {
+            Ok(endpoint) => channels::relay(channel, endpoint, reply, self.client.clone()),
+            Err(why) => reply.reject(refusal(1, format!("stado gate: {why}"))).await,
+        }
+        Ok(())
+    }
+
+    async fn channel_close(&mut self, channel: ChannelId, _: &mut Session) -> Result<(), russh::Error> {
+        self.waiting.remove(&channel);
+        Ok(())
+    }
+
+    async fn exec_request(&mut self, id: ChannelId, command: &[u8], session: &mut Session) -> Result<(), russh::Error> {
+        match verbs::parse(command) {
+            Err(sentence) => self.say(id, sentence, session),
+            Ok(verb) => match self.waiting.remove(&id) {
+                None => session.channel_failure(id),
+                Some(channel) => {
+                    session.channel_success(id)?;
+                    channels::run(channel, verb, self.shared.verbs.clone(), self.client.clone());
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    async fn shell_request(&mut self, id: ChannelId, session: &mut Session) -> Result<(), russh::Error> {
+        self.say(id, verbs::refusal("it gives no shell"), session)
+    }
+
+    async fn subsystem_request(&mut self, id: ChannelId, _: &str, session: &mut Session) -> Result<(), russh::Error> {
+        self.refuse(id, session)
+    }
+
+    async fn pty_request(
+        &mut self,
+        id: ChannelId,
+        _: &str,
+        _: u32,
+        _: u32,
+        _: u32,
+        _: u32,
+        _: &[(russh::Pty, u32)],
+        session: &mut Session,
+    ) -> Result<(), russh::Error> {
+        self.refuse(id, session)
+    }
+
+    async fn x11_request(
+        &mut self,
+        id: ChannelId,
+        _: bool,
+        _: &str,
+        _: &str,
+        _: u32,
+        session: &mut Session,
+    ) -> Result<(), russh::Error> {
+        self.refuse(id, session)
+    }
+
+    async fn env_request(
+        &mut self,
+        id: ChannelId,
+        _: &str,
+        _: &str,
+        session: &mut Session,
+    ) -> Result<(), russh::Error> {
+        self.refuse(id, session)
+    }
+}
+
+impl Admission {
+    /// The endpoint behind `host:port`, if this client may open it.
+    fn endpoint(&self, host: &str, port: u32) -> Result<SocketAddr, String> {
+        let port = u16::try_from(port).ok().filter(|p| *p != 0).ok_or_else(|| format!("{port} is no port"))?;
+        let candidates: Vec<SocketAddr> = if host.eq_ignore_ascii_case("localhost") {
+            vec![([127, 0, 0, 1], port).into(), (std::net::Ipv6Addr::LOCALHOST, port).into()]
+        } else {
+            let ip: std::net::IpAddr = host.parse().map_err(|_| format!("{host} is no loopback address"))?;
+            vec![SocketAddr::new(ip, port)]
+        };
+        let mut why = format!("{host} is no loopback address");
+        for endpoint in candidates.into_iter().filter(|c| c.ip().is_loopback()) {
+            match self.allows(endpoint) {
+                Ok(()) => return Ok(endpoint),
+                Err(refused) => why = refused,
+            }
+        }
+        Err(why)
+    }
+
+    fn allows(&self, endpoint: SocketAddr) -> Result<(), String> {
+        let now = jiff::Timestamp::now().as_second();
+        let key = self.key.borrow().clone();
+        let keys = self.shared.keys.current();
+        let keys = keys.borrow();
+        let line = key.and_then(|key| keys.find(&key, now)).ok_or("the key may no longer come in")?;
+        if line.limits.endpoints.as_ref().is_some_and(|only| !only.contains(&endpoint)) {
+            return Err(format!("the line of this key in authorized_keys does not permit {endpoint}"));
+        }
+        self.shared.verbs.allows(endpoint)
+    }
+}

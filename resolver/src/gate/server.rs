@@ -1,0 +1,237 @@
+//! The gate's accept loop and the life of one connection.
+use super::channels::Client;
+use super::handler::{Admission, public_key_only};
+use super::keys::{KeySet, Keys};
+use super::{Config, GateError, Shared, Verbs, host_key};
+use russh::keys::ssh_key::public::KeyData;
+use russh::server::RunningSession;
+use std::borrow::Cow;
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// From accept to authenticated.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Connections that are not authenticated yet; further ones are closed at once.
+const STRANGERS: usize = 64;
+/// After an accept that failed for want of descriptors or memory.
+const PAUSE: Duration = Duration::from_millis(100);
+const KEEPALIVE: Duration = Duration::from_secs(10);
+const KEEPALIVE_MAX: usize = 3;
+
+/// A standing gate. Dropping it ends it.
+#[derive(Debug)]
+pub struct Gate {
+    local: SocketAddr,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Gate {
+    /// Binds, reads or makes the host key, and serves.
+    pub async fn start(config: Config, verbs: Arc<dyn Verbs>) -> Result<Self, GateError> {
+        let key = host_key::read_or_make(&config.host_key)?;
+        let bind = |source| GateError::Bind { addr: config.bind, source };
+        let listener = TcpListener::bind(config.bind).await.map_err(bind)?;
+        let local = listener.local_addr().map_err(bind)?;
+        let keys = Keys::open(config.authorized_keys).await;
+        let print = key.public_key().fingerprint(russh::keys::HashAlg::Sha256);
+        tracing::info!(target: "stado::fleet", "stado gate at {local} host key {print}");
+        let gate = Self { local, stop: CancellationToken::new(), tasks: TaskTracker::new() };
+        let server = Server {
+            config: Arc::new(server_config(key)),
+            shared: Arc::new(Shared { verbs, keys }),
+            strangers: Arc::new(Semaphore::new(STRANGERS)),
+            stop: gate.stop.clone(),
+            tasks: gate.tasks.clone(),
+        };
+        gate.tasks.spawn(server.serve(listener));
+        Ok(gate)
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Stops accepting, ends every session and waits until they are gone. Verbs that were started run to their end.
+    pub async fn close(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        let _ = timeout(HANDSHAKE, self.tasks.wait()).await;
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn server_config(key: russh::keys::PrivateKey) -> russh::server::Config {
+    use russh::cipher::{AES_128_GCM, AES_256_CTR, AES_256_GCM, CHACHA20_POLY1305};
+    russh::server::Config {
+        server_id: russh::SshId::Standard(Cow::Borrowed(concat!("SSH-2.0-StadoGate_", env!("CARGO_PKG_VERSION")))),
+        methods: public_key_only(),
+        // Nothing here can be guessed by timing: keys are public.
+        auth_rejection_time: Duration::ZERO,
+        auth_rejection_time_initial: Some(Duration::ZERO),
+        keys: vec![key],
+        // As in the link: a rekey that this side starts under busy uploads ends the session.
+        limits: russh::Limits {
+            rekey_write_limit: usize::MAX,
+            rekey_read_limit: usize::MAX,
+            rekey_time_limit: Duration::MAX,
+        },
+        preferred: russh::Preferred {
+            cipher: Cow::Borrowed(&[AES_128_GCM, AES_256_GCM, CHACHA20_POLY1305, AES_256_CTR]),
+            compression: Cow::Borrowed(&[russh::compression::NONE]),
+            ..russh::Preferred::DEFAULT
+        },
+        inactivity_timeout: Some(KEEPALIVE * 5),
+        keepalive_interval: Some(KEEPALIVE),
+        keepalive_max: KEEPALIVE_MAX,
+        nodelay: true,
+        ..russh::server::Config::default()
+    }
+}
+
+#[derive(Clone)]
+struct Server {
+    config: Arc<russh::server::Config>,
+    shared: Arc<Shared>,
+    strangers: Arc<Semaphore>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Server {
+    async fn serve(self, listener: TcpListener) {
+        let keys = self.shared.keys.clone();
+        let follow = keys.follow();
+        tokio::pin!(follow);
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = &mut follow => {}
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => self.admit(stream, peer),
+                    Err(error) => pause_after(&error).await,
+                },
+            }
+        }
+    }
+
+    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
+        // Closed at once rather than queued: a waiting client would run into its own deadline without a reason.
+        let Ok(stranger) = self.strangers.clone().try_acquire_owned() else {
+            tracing::warn!(target: "stado::fleet", "stado gate: {peer} turned away: {STRANGERS} connections are not authenticated yet");
+            return;
+        };
+        let server = self.clone();
+        self.tasks.spawn(async move {
+            if let Some(connection) = server.authenticate(stream, peer).await {
+                drop(stranger);
+                connection.live(&server).await;
+            }
+        });
+    }
+
+    async fn authenticate(&self, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
+        let until = Instant::now() + HANDSHAKE;
+        let socket = tune(&stream)?;
+        let cut = Cut { socket };
+        let client = Client::new(peer, self.tasks.clone());
+        let (tell, mut key) = watch::channel(None);
+        let admission = Admission::new(self.shared.clone(), client.clone(), tell);
+        let starting = russh::server::run_stream(self.config.clone(), stream, admission);
+        let session = timeout_at(until, starting).await.ok()?.ok()?;
+        let mut connection = Connection { session, client, key: None, cut };
+        tokio::select! {
+            () = self.stop.cancelled() => None,
+            _ = &mut connection.session => None,
+            known = timeout_at(until, key.wait_for(Option::is_some)) => {
+                connection.key = known.ok()?.ok()?.clone();
+                Some(connection)
+            }
+        }
+    }
+}
+
+/// Shuts the socket down when the connection's task ends, whatever russh's task is doing then.
+struct Cut {
+    socket: socket2::Socket,
+}
+impl Drop for Cut {
+    fn drop(&mut self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}
+
+/// An authenticated client.
+struct Connection {
+    session: RunningSession<Admission>,
+    client: Arc<Client>,
+    key: Option<KeyData>,
+    cut: Cut,
+}
+
+impl Connection {
+    /// Until the client leaves, its key is revoked or expires, or the gate stops.
+    async fn live(mut self, server: &Server) {
+        let handle = self.session.handle();
+        let mut keys = server.shared.keys.current();
+        let why = loop {
+            let expiry = match self.still_known(&keys.borrow_and_update()) {
+                Ok(expiry) => expiry,
+                Err(why) => break why,
+            };
+            tokio::select! {
+                _ = &mut self.session => return,
+                () = server.stop.cancelled() => break "the gate is closing",
+                changed = keys.changed() => if changed.is_err() { break "the gate is closing" },
+                () = tokio::time::sleep(expiry) => {}
+                () = self.client.changed.notified() => if self.client.worn_out() { break "the session is renewed" },
+            }
+        };
+        tracing::info!(target: "stado::fleet", "stado gate: session of {} ended: {why}", self.client.peer);
+        let goodbye = handle.disconnect(russh::Disconnect::ByApplication, format!("stado gate: {why}"), String::new());
+        let _ = timeout(Duration::from_millis(200), goodbye).await;
+        let _ = timeout(Duration::from_millis(200), &mut self.session).await;
+        drop(self.cut);
+    }
+
+    /// How long the key may stay, from this reading of the file.
+    fn still_known(&self, keys: &KeySet) -> Result<Duration, &'static str> {
+        let now = jiff::Timestamp::now().as_second();
+        let line = self.key.as_ref().and_then(|key| keys.find(key, now)).ok_or("its key may no longer come in")?;
+        let left = line.limits.expires.map_or(i64::MAX, |at| at.saturating_sub(now)).clamp(0, 3600);
+        Ok(Duration::from_secs(u64::try_from(left).unwrap_or(0).max(1)))
+    }
+}
+
+fn tune(stream: &TcpStream) -> Option<socket2::Socket> {
+    let socket = socket2::SockRef::from(stream);
+    let keepalive =
+        socket2::TcpKeepalive::new().with_time(Duration::from_secs(15)).with_interval(Duration::from_secs(5));
+    let _ = socket.set_tcp_nodelay(true);
+    let _ = socket.set_tcp_keepalive(&keepalive);
+    #[cfg(target_os = "linux")]
+    let _ = socket.set_tcp_user_timeout(Some(Duration::from_secs(20)));
+    socket.try_clone().ok()
+}
+
+/// An accept that failed must not end the gate, nor spin: without descriptors it fails at once, again and again.
+async fn pause_after(error: &std::io::Error) {
+    use rustix::io::Errno;
+    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    if error.raw_os_error().is_some_and(|code| exhausted.iter().any(|e| e.raw_os_error() == code)) {
+        tracing::warn!(target: "stado::fleet", "stado gate: cannot accept: {error}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}

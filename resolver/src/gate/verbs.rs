@@ -1,0 +1,53 @@
+//! The closed table of verbs, and the words of what is refused.
+use super::words;
+
+/// A command that the gate runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Verb {
+    /// Without the program name.
+    pub(super) argv: Vec<String>,
+    /// Whether it reads its standard input.
+    pub(super) reads_input: bool,
+}
+
+/// Exit status of a refused command, as a shell gives for what it may not run.
+pub(super) const REFUSED: u32 = 126;
+
+/// The verb that `command` asks for. Its program name is ignored: the verbs run in this process.
+pub(super) fn parse(command: &[u8]) -> Result<Verb, String> {
+    let line = std::str::from_utf8(command).map_err(|_| refusal("the command is not UTF-8"))?;
+    let words = words::split(line).map_err(|why| refusal(&why))?;
+    let argv: Vec<String> = words.into_iter().skip(1).collect();
+    let verb: Vec<&str> = argv.iter().map(String::as_str).collect();
+    match verb.as_slice() {
+        ["resolver", "snapshot"] => Ok(Verb { argv, reads_input: false }),
+        ["registry", "push", "-", ..] => Ok(Verb { argv, reads_input: true }),
+        _ => Err(refusal(&format!("{:?} is none of its verbs", verb.join(" ")))),
+    }
+}
+
+/// A sentence for standard error.
+pub(super) fn refusal(why: &str) -> String {
+    format!(
+        "stado gate: {why}; this gate runs `resolver snapshot` and `registry push -`, everything else needs an account \
+         and sshd\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_closed_and_ignores_the_program() {
+        let verb = parse(b"'/opt/my tools/stado' resolver snapshot").unwrap();
+        assert_eq!(verb, Verb { argv: vec!["resolver".into(), "snapshot".into()], reads_input: false });
+        assert!(parse(b"/bin/anything registry push - --if-generation abc --json").unwrap().reads_input);
+        for refused in ["sh", "stado", "stado resolver serve", "stado resolver snapshot extra", "stado registry push f"]
+        {
+            let sentence = parse(refused.as_bytes()).unwrap_err();
+            assert!(sentence.contains("needs an account and sshd"), "{refused}: {sentence}");
+        }
+        assert!(parse(b"stado resolver snapshot; id").unwrap_err().contains("for a shell"));
+    }
+}

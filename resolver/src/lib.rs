@@ -1,0 +1,10 @@
+//! The Stado daemon as a library: serves connections and applies changes on this host.
+//! It knows no command line, prints nothing and reads no environment.
+
+pub mod api;
+pub mod apply;
+pub mod conn;
+pub mod daemon;
+pub mod gate;
+pub mod mesh;
+pub mod publish;

@@ -1,0 +1,121 @@
+//! What a mesh is started with. Values only: layering and provenance belong to the command line.
+use super::error::MeshError;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Shortest and longest lease, in seconds (mesh contract §1.4).
+pub(super) const TTL_BOUNDS: std::ops::RangeInclusive<i64> = 3..=3600;
+
+/// Configuration of one mesh (mesh contract §3.3). [`Default`] carries the documented defaults, with paths left empty.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where the control API listens.
+    pub socket: PathBuf,
+    /// The state file; `hostnames.json` and the lock live beside it.
+    pub state_path: PathBuf,
+    /// Host that frontends are bound on and people are given.
+    pub frontend_host: IpAddr,
+    /// First port of the inclusive range.
+    pub port_min: u16,
+    /// Last port of the inclusive range.
+    pub port_max: u16,
+    /// Lease of a registration that names none; 3 s to 1 h.
+    pub lease_ttl: Duration,
+    /// How long a frontend without a backend stays bound; zero means for ever.
+    pub idle_grace: Duration,
+    /// How long streams may go on after a stop was asked for.
+    pub shutdown_timeout: Duration,
+    /// Further addresses of this machine on which each frontend is opened, such as a container bridge.
+    pub also_bind: Vec<IpAddr>,
+    /// Where the HTTP router listens; only the URL of http services is made from it.
+    pub http_addr: Option<SocketAddr>,
+    /// Where the HTTPS router listens, when a certificate is loaded; wins over `http_addr` in URLs.
+    pub https_addr: Option<SocketAddr>,
+    /// Version that `GET /v1/health` reports.
+    pub version: &'static str,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            socket: PathBuf::new(),
+            state_path: PathBuf::new(),
+            frontend_host: Ipv4Addr::LOCALHOST.into(),
+            port_min: 15000,
+            port_max: 19999,
+            lease_ttl: Duration::from_secs(15),
+            idle_grace: Duration::from_secs(600),
+            shutdown_timeout: Duration::from_secs(5),
+            also_bind: Vec::new(),
+            http_addr: Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 8088)),
+            https_addr: None,
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+}
+
+impl Config {
+    /// Refuses values that no mesh can run with, in the words of mesh contract §4.
+    pub fn validate(&self) -> Result<(), MeshError> {
+        let bad = |text: String| Err(MeshError::Config(text));
+        if self.port_min == 0 || self.port_min > self.port_max {
+            return bad(format!("invalid tcp frontend port range {}-{}", self.port_min, self.port_max));
+        }
+        let (low, high) = (*TTL_BOUNDS.start() as u64, *TTL_BOUNDS.end() as u64);
+        if self.lease_ttl < Duration::from_secs(low) || self.lease_ttl > Duration::from_secs(high) {
+            return bad("lease_ttl must be between 3s and 1h0m0s".into());
+        }
+        if self.shutdown_timeout.is_zero() {
+            return bad("shutdown_timeout must be positive".into());
+        }
+        Ok(())
+    }
+
+    /// The address that an http service is announced under (mesh contract §1.5).
+    pub(crate) fn http_url(&self, hostname: &str) -> String {
+        let (scheme, addr, usual) = match (self.https_addr, self.http_addr) {
+            (Some(addr), _) => ("https", Some(addr), 443),
+            (None, addr) => ("http", addr, 80),
+        };
+        match addr.map(|a| a.port()).filter(|port| *port != usual) {
+            Some(port) => format!("{scheme}://{hostname}:{port}"),
+            None => format!("{scheme}://{hostname}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_the_port_only_when_it_is_not_the_usual_one() {
+        let url = |http: Option<u16>, https: Option<u16>| {
+            let at = |p| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), p);
+            Config { http_addr: http.map(at), https_addr: https.map(at), ..Config::default() }.http_url("a.test")
+        };
+        assert_eq!(url(Some(8088), None), "http://a.test:8088");
+        assert_eq!(url(Some(80), None), "http://a.test");
+        assert_eq!(url(Some(8088), Some(8443)), "https://a.test:8443");
+        assert_eq!(url(None, Some(443)), "https://a.test");
+    }
+
+    #[test]
+    fn impossible_values_are_refused_in_the_contracts_words() {
+        let text = |c: Config| c.validate().unwrap_err().to_string();
+        assert_eq!(
+            text(Config { port_min: 20000, ..Config::default() }),
+            "invalid tcp frontend port range 20000-19999"
+        );
+        assert_eq!(
+            text(Config { lease_ttl: Duration::from_secs(2), ..Config::default() }),
+            "lease_ttl must be between 3s and 1h0m0s"
+        );
+        assert_eq!(
+            text(Config { shutdown_timeout: Duration::ZERO, ..Config::default() }),
+            "shutdown_timeout must be positive"
+        );
+        assert!(Config::default().validate().is_ok());
+    }
+}

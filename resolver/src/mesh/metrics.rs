@@ -1,0 +1,107 @@
+//! Names of the mesh's metrics, in one place, and the registry that other rooms add theirs to.
+use super::allocator::Stage;
+use super::error::Code;
+use super::metrics_connections::Connections;
+use crate::conn::ledger::Ledger;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::sync::{Mutex, PoisonError};
+
+type Labels = [(&'static str, &'static str); 1];
+
+/// Counters of one mesh, rendered by `GET /metrics`.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Mutex<Registry>,
+    registrations: Family<Labels, Counter>,
+    heartbeats: Family<Labels, Counter>,
+    allocations: Family<Labels, Counter>,
+    expired: Counter,
+    save_failures: Counter,
+    services: Family<Labels, Gauge>,
+    leases: Gauge,
+    frontends: Gauge,
+    event_readers: Gauge,
+}
+
+/// What is counted at the moment of rendering.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gauges {
+    pub(crate) ready: usize,
+    pub(crate) unavailable: usize,
+    pub(crate) leases: usize,
+    pub(crate) frontends: usize,
+    pub(crate) event_readers: usize,
+}
+
+impl Metrics {
+    pub(crate) fn new(ledger: Ledger) -> Self {
+        let metrics = Self {
+            registry: Mutex::new(Registry::with_prefix("stado")),
+            registrations: Family::default(),
+            heartbeats: Family::default(),
+            allocations: Family::default(),
+            expired: Counter::default(),
+            save_failures: Counter::default(),
+            services: Family::default(),
+            leases: Gauge::default(),
+            frontends: Gauge::default(),
+            event_readers: Gauge::default(),
+        };
+        metrics.add(|registry| {
+            registry.register("mesh_registrations", "Registrations by result", metrics.registrations.clone());
+            registry.register("mesh_heartbeats", "Heartbeats by result", metrics.heartbeats.clone());
+            registry.register("mesh_allocations", "Frontend ports by how they were found", metrics.allocations.clone());
+            registry.register("mesh_leases_expired", "Leases that ran out", metrics.expired.clone());
+            registry.register("mesh_state_save_failures", "State writes that failed", metrics.save_failures.clone());
+            registry.register("mesh_services", "Known services by status", metrics.services.clone());
+            registry.register("mesh_leases", "Live leases", metrics.leases.clone());
+            registry.register("mesh_frontends", "Bound frontends", metrics.frontends.clone());
+            registry.register_collector(Box::new(Connections(ledger)));
+            registry.register("mesh_event_readers", "Open event streams", metrics.event_readers.clone());
+        });
+        metrics
+    }
+
+    /// Lets another room register its metrics (connections, relays) on the same page.
+    pub fn add(&self, register: impl FnOnce(&mut Registry)) {
+        register(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(crate) fn registration(&self, refused: Option<Code>) {
+        let result = refused.map_or("created", Code::as_str);
+        self.registrations.get_or_create(&[("result", result)]).inc();
+    }
+
+    pub(crate) fn heartbeat(&self, renewed: bool) {
+        self.heartbeats.get_or_create(&[("result", if renewed { "renewed" } else { "refused" })]).inc();
+    }
+
+    pub(crate) fn allocation(&self, stage: Stage) {
+        self.allocations.get_or_create(&[("stage", stage.as_str())]).inc();
+    }
+
+    pub(crate) fn expired(&self) {
+        self.expired.inc();
+    }
+
+    pub(crate) fn save_failed(&self) {
+        self.save_failures.inc();
+    }
+
+    pub(crate) fn render(&self, now: Gauges) -> String {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.services.get_or_create(&[("status", "ready")]).set(number(now.ready));
+        self.services.get_or_create(&[("status", "unavailable")]).set(number(now.unavailable));
+        self.leases.set(number(now.leases));
+        self.frontends.set(number(now.frontends));
+        self.event_readers.set(number(now.event_readers));
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = encode(&mut text, &self.registry.lock().unwrap_or_else(PoisonError::into_inner));
+        text
+    }
+}

@@ -1,0 +1,222 @@
+//! This host's registrations: ownership, leases, allocator, remembered ports (`mesh.md`).
+//!
+//! [`Mesh`] is the whole: the pure cores (`registry`, `lease`), the ports ([`allocator`], `state_file`, `state_store`) and
+//! the running `frontends`, and the walks that connect them: `start`, `register`, `remove`, `manage`, `sweep`.
+//! The cores' lock is never held over a wait; changes of one name are in line on its stripe; serving waits for none of it.
+
+pub mod adapter_ports;
+pub mod allocator;
+mod backend;
+mod clock;
+mod config;
+mod error;
+mod events;
+mod frontends;
+mod hold;
+mod ids;
+mod lease;
+mod manage;
+mod metrics;
+mod metrics_connections;
+pub mod names;
+mod record;
+mod register;
+mod registry;
+mod remove;
+mod start;
+mod state_file;
+mod state_store;
+mod stripes;
+mod sweep;
+mod view;
+
+pub use adapter_ports::AdapterPorts;
+pub use allocator::Allocator;
+pub use backend::Backend;
+pub use clock::Now;
+pub use config::Config;
+pub use error::{Code, MeshError, Refusal};
+pub use events::{Changes, Event};
+pub use metrics::Metrics;
+pub use record::{Kind, Publication, Source};
+
+use crate::conn;
+use clock::Clock;
+use events::Events;
+use frontends::Frontends;
+use lease::Leases;
+use registry::Registry;
+use stado_fleet::disk;
+use stado_fleet::name::ServiceName;
+use stado_fleet::wire::{Health, Inspect, Service};
+use state_store::Store;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use stripes::Stripes;
+use tokio_util::sync::CancellationToken;
+
+/// The mesh of one daemon.
+#[derive(Debug)]
+pub struct Mesh {
+    config: Config,
+    clock: Clock,
+    core: RwLock<Core>,
+    names: Stripes,
+    keys: Stripes,
+    allocator: Arc<Allocator>,
+    ports: Store<i64>,
+    hosts: Store<String>,
+    frontends: Frontends,
+    events: Events,
+    metrics: Metrics,
+    docker: AtomicU8,
+    stop: CancellationToken,
+    _lock: disk::Lock,
+}
+
+/// Names and leases change together, so that an expiry and a takeover cannot cross.
+#[derive(Debug, Default)]
+struct Core {
+    registry: Registry,
+    leases: Leases,
+}
+
+/// What the container adapter says of itself in `GET /v1/health`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum DockerStatus {
+    /// Not configured.
+    Disabled,
+    /// Listed and listening.
+    Connected,
+    /// Configured and not connected.
+    Degraded,
+}
+
+impl Mesh {
+    /// All services, by name; unavailable ones too.
+    pub fn list(&self) -> Vec<Service> {
+        let core = self.read();
+        core.registry.iter().map(|(name, record)| view::service(name, record, &self.config)).collect()
+    }
+
+    /// One service. `name` is not validated: an impossible one is unknown.
+    pub fn resolve(&self, name: &str) -> Result<Service, Refusal> {
+        self.look_up(name, |name, record| view::service(name, record, &self.config))
+    }
+
+    /// One service with its backend and owner.
+    pub fn inspect(&self, name: &str) -> Result<Inspect, Refusal> {
+        let mut found = self.look_up(name, |name, record| view::inspect(name, record, &self.config))?;
+        if let Ok(name) = name.parse()
+            && let Some(half) = self.frontends.missing_half(&name)
+        {
+            found.reason.get_or_insert(half);
+        }
+        Ok(found)
+    }
+
+    /// Changes from now on, with a snapshot in front.
+    pub fn events(self: &Arc<Self>) -> Changes {
+        Changes { mesh: self.clone(), receiver: self.events.subscribe(), whole: true }
+    }
+
+    /// The daemon's health; always `ok`, whatever Docker says.
+    pub fn health(&self) -> Health {
+        let docker = match self.docker.load(Ordering::Relaxed) {
+            1 => "connected",
+            2 => "degraded",
+            _ => "disabled",
+        };
+        Health { status: "ok".into(), version: self.config.version.into(), docker: docker.into() }
+    }
+
+    /// What health says of the container adapter from now on.
+    pub fn set_docker_status(&self, status: DockerStatus) {
+        self.docker.store(status as u8, Ordering::Relaxed);
+    }
+
+    /// The configuration it was started with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The allocator, for adapters without `bind` (see [`AdapterPorts`]).
+    pub fn allocator(&self) -> Arc<Allocator> {
+        self.allocator.clone()
+    }
+
+    /// The counters, for other rooms to add theirs.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Prometheus text of the moment.
+    pub fn render_metrics(&self) -> String {
+        let (ready, unavailable, leases) = {
+            let core = self.read();
+            let all = core.registry.iter().count();
+            let ready = core.registry.iter().filter(|(_, record)| record.backend.is_some()).count();
+            (ready, all - ready, core.leases.count())
+        };
+        self.metrics.render(metrics::Gauges {
+            ready,
+            unavailable,
+            leases,
+            frontends: self.frontends.len(),
+            event_readers: self.events.readers(),
+        })
+    }
+
+    /// Makes the running frontend and the event stream follow what the core says of `name`.
+    fn settle(&self, name: &ServiceName) {
+        self.frontends.sync(name, || self.current_backend(name));
+        self.events.send(|| {
+            let core = self.read();
+            let record = core.registry.get(name)?;
+            Some(Event::Changed { service: view::service(name, record, &self.config) })
+        });
+    }
+
+    fn current_backend(&self, name: &ServiceName) -> conn::Backend {
+        let core = self.read();
+        match core.registry.get(name) {
+            None => conn::Backend::None("forgotten".into()),
+            Some(record) => match &record.backend {
+                Some(backend) => conn::Backend::Local(backend.addr),
+                None => conn::Backend::None(record.reason.clone()),
+            },
+        }
+    }
+
+    fn look_up<T>(&self, name: &str, show: impl FnOnce(&ServiceName, &record::Record) -> T) -> Result<T, Refusal> {
+        let unknown = || Refusal::NoService(name.to_owned());
+        let parsed: ServiceName = name.parse().map_err(|_| unknown())?;
+        let core = self.read();
+        core.registry.get(&parsed).map(|record| show(&parsed, record)).ok_or_else(unknown)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Core> {
+        self.core.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Core> {
+        self.core.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Mesh {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// Who a port of a mesh service is reserved for, as people are told.
+fn owner_label(name: &ServiceName) -> String {
+    format!("service {name}")
+}
+
+#[cfg(test)]
+pub(crate) mod rig;
+#[cfg(test)]
+mod tests;

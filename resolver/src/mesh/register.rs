@@ -1,0 +1,202 @@
+//! A registration, in the check order of mesh contract §1.5, and the port that comes with it.
+use super::error::Refusal;
+use super::hold::Port;
+use super::lease::Lease;
+use super::record::{Kind, Publication, Source};
+use super::{Mesh, backend, ids, names, view};
+use stado_fleet::name::ServiceName;
+use stado_fleet::wire::{self, RegisterRequest, RegisterResponse};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a publication wants besides the name.
+#[derive(Debug, Clone, Default)]
+struct Terms {
+    preferred_port: i64,
+    lease: Option<LeaseTerms>,
+}
+
+#[derive(Debug, Clone)]
+struct LeaseTerms {
+    ttl: Duration,
+    key: Option<String>,
+    request: RegisterRequest,
+}
+
+impl Mesh {
+    /// `POST /v1/registrations`. `key`: the `Idempotency-Key`; while the lease lives, the same key and request get the
+    /// same answer. Runs to its end even if the caller goes away, so that no half registration stays.
+    pub async fn register(
+        self: &Arc<Self>,
+        request: RegisterRequest,
+        key: Option<String>,
+    ) -> Result<RegisterResponse, Refusal> {
+        let mesh = self.clone();
+        let work = async move { mesh.register_now(request, key).await };
+        let answer = tokio::spawn(work).await.unwrap_or(Err(Refusal::Internal));
+        self.metrics.registration(answer.as_ref().err().map(Refusal::code));
+        answer
+    }
+
+    /// Publishes a backend without a lease, under an owner key that survives it: what the container adapter does.
+    /// The publication ends with [`Mesh::withdraw`].
+    pub async fn publish(self: &Arc<Self>, claim: Publication, preferred_port: i64) -> Result<wire::Frontend, Refusal> {
+        let mesh = self.clone();
+        let terms = Terms { preferred_port, lease: None };
+        let work = async move {
+            mesh.refuse_loop(&claim.backend)?;
+            mesh.enter(claim, terms).await.map(|answer| answer.frontend)
+        };
+        tokio::spawn(work).await.unwrap_or(Err(Refusal::Internal))
+    }
+
+    async fn register_now(
+        self: &Arc<Self>,
+        request: RegisterRequest,
+        key: Option<String>,
+    ) -> Result<RegisterResponse, Refusal> {
+        let mut _turn = Vec::new();
+        if let Some(key) = &key {
+            _turn = self.keys.lock(key).await;
+            if let Some(answer) = self.read().leases.repeat(key, &request, self.clock.now())? {
+                return Ok(answer);
+            }
+        }
+        let (claim, ttl) = self.claim(&request).await?;
+        let terms = Terms { preferred_port: request.preferred_port, lease: Some(LeaseTerms { ttl, key, request }) };
+        self.enter(claim, terms).await
+    }
+
+    /// Steps 2 to 7: everything that can be judged without looking at other registrations.
+    async fn claim(&self, request: &RegisterRequest) -> Result<(Publication, Duration), Refusal> {
+        let source = source(&request.source)?;
+        let name = names::service_name(&request.name)?;
+        let kind = kind(&request.kind)?;
+        let backend = backend::check(&request.backend.host, request.backend.port).await?;
+        self.refuse_loop(&backend)?;
+        let ttl = self.ttl(request.ttl_seconds)?;
+        let hostname = match kind {
+            Kind::Tcp => None,
+            Kind::Http => Some(names::hostname(&request.http_host)?),
+        };
+        let id = ids::registration_id(self.clock.now().wall);
+        let claim = Publication {
+            name,
+            kind,
+            app_protocol: request.app_protocol.clone(),
+            source,
+            owner_key: format!("{}:{id}", source.as_str()),
+            producer_id: id,
+            container_id: String::new(),
+            backend,
+            hostname,
+        };
+        Ok((claim, ttl))
+    }
+
+    fn ttl(&self, seconds: i64) -> Result<Duration, Refusal> {
+        match seconds {
+            ..=0 => Ok(self.config.lease_ttl),
+            seconds if super::config::TTL_BOUNDS.contains(&seconds) => Ok(Duration::from_secs(seconds.unsigned_abs())),
+            _ => Err(Refusal::Request("ttl_seconds must be between 3 and 3600".into())),
+        }
+    }
+
+    /// Proxy rule 4: a connection must not come back to where it left from.
+    fn refuse_loop(&self, backend: &backend::Backend) -> Result<(), Refusal> {
+        let Some((addr, purpose)) = self.frontends.loop_of(&backend.addr) else { return Ok(()) };
+        Err(Refusal::Backend(format!(
+            "backend {addr} is where this daemon itself listens for {purpose}, so connections would go in circles; register the address that the producer listens on"
+        )))
+    }
+
+    /// Steps 8 to 12, one change of a name at a time.
+    async fn enter(self: &Arc<Self>, claim: Publication, terms: Terms) -> Result<RegisterResponse, Refusal> {
+        let _turn = self.names.lock(claim.name.as_str()).await;
+        self.end_lapsed(&claim.name);
+        self.read().registry.check(&claim)?;
+        let port = match claim.kind {
+            Kind::Tcp => Some(self.hold_port(&claim, terms.preferred_port).await?),
+            Kind::Http => None,
+        };
+        let name = claim.name.clone();
+        let hostname = claim.hostname.clone();
+        let answer = self.commit(claim, port.as_ref().map(|port| port.addr), terms.lease)?;
+        match port {
+            Some(Port { fresh: Some(bound), .. }) => {
+                let backend = self.current_backend(&name);
+                self.frontends.start(&name, bound, backend);
+            }
+            Some(_) => {}
+            // A name that was tcp in an earlier run gives its listener up; its port stays reserved.
+            None => self.retire(self.frontends.take(&name)).await,
+        }
+        self.settle(&name);
+        self.remember_hostname(&name, hostname).await;
+        Ok(answer)
+    }
+
+    fn commit(
+        &self,
+        claim: Publication,
+        frontend: Option<SocketAddr>,
+        lease: Option<LeaseTerms>,
+    ) -> Result<RegisterResponse, Refusal> {
+        let now = self.clock.now();
+        let (name, id, backend) = (claim.name.clone(), claim.producer_id.clone(), claim.backend.addr);
+        let mut core = self.write();
+        let published = core.registry.publish(claim, frontend, now)?;
+        let shown = core.registry.get(&name).map(|record| view::frontend(record, &self.config)).unwrap_or_default();
+        let mut answer = RegisterResponse { name: name.to_string(), frontend: shown, ..RegisterResponse::default() };
+        if let Some(LeaseTerms { ttl, key, request }) = lease {
+            let token = ids::lease_token();
+            answer.registration_id = id.clone();
+            answer.lease_token = token.clone();
+            answer.expires_at = now.text_after(ttl);
+            answer.ttl_seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
+            let expires = now.tick.saturating_add(ttl);
+            let lease = Lease { id: id.clone(), name: name.clone(), token, ttl, expires, key };
+            core.leases.grant(lease, &request, &answer);
+        }
+        drop(core);
+        if let Some(displaced) = published.displaced {
+            self.hosts.set(displaced.as_str(), None);
+            self.removed(&displaced, None);
+        }
+        let frontend = answer.frontend.endpoint();
+        tracing::info!(target: "stado::mesh", service = %name, frontend, backend = %backend, registration_id = id, "service_registered");
+        Ok(answer)
+    }
+
+    /// Hostnames are remembered so that the router can say 503 instead of 404 after a restart; a registration does not
+    /// depend on it.
+    async fn remember_hostname(&self, name: &ServiceName, hostname: Option<String>) {
+        if self.hosts.get(name.as_str()) == hostname {
+            return;
+        }
+        let change = self.hosts.set(name.as_str(), hostname);
+        if let Err(error) = self.hosts.persist(change).await {
+            self.save_failed(&error);
+        }
+    }
+}
+
+fn source(text: &str) -> Result<Source, Refusal> {
+    match text {
+        "" | "process" => Ok(Source::Process),
+        "manual" => Ok(Source::Manual),
+        other => {
+            let other = names::quoted(other);
+            Err(Refusal::Request(format!("source {other} is not supported; use process or manual")))
+        }
+    }
+}
+
+fn kind(text: &str) -> Result<Kind, Refusal> {
+    match text {
+        "" | "tcp" => Ok(Kind::Tcp),
+        "http" => Ok(Kind::Http),
+        other => Err(Refusal::Kind(names::quoted(other))),
+    }
+}

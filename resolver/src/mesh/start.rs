@@ -1,0 +1,143 @@
+//! From files to a running mesh: lock, read, bind every remembered frontend, sweep; and its end.
+use super::allocator::Allocator;
+use super::clock::{Clock, Now};
+use super::error::MeshError;
+use super::events::Events;
+use super::frontends::Frontends;
+use super::metrics::Metrics;
+use super::record::{Kind, Place};
+use super::state_store::Store;
+use super::stripes::Stripes;
+use super::{Config, Core, Mesh, owner_label};
+use crate::conn::{self, Families};
+use stado_fleet::disk::{Lock, LockAttempt};
+use stado_fleet::name::ServiceName;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU8;
+use std::sync::{Arc, RwLock};
+
+/// Why a service of an earlier run has no backend yet.
+const NOT_BACK: &str = "producer not back since restart";
+
+impl Mesh {
+    /// Locks and reads the state, binds the remembered frontends, and starts sweeping. Must be called inside a runtime.
+    /// A frontend that cannot be bound is listed with its reason and stops nothing; only the state file itself can.
+    pub fn start(config: Config, context: conn::Context) -> Result<Arc<Self>, MeshError> {
+        config.validate()?;
+        let lock = lock(&config.state_path)?;
+        let mesh = Arc::new(Self {
+            clock: Clock::start(),
+            core: RwLock::new(Core::default()),
+            names: Stripes::new(),
+            keys: Stripes::new(),
+            allocator: Arc::new(Allocator::new(config.frontend_host, config.port_min, config.port_max)),
+            ports: Store::open(&config.state_path, "tcp_ports")?,
+            hosts: Store::open(&hostnames_path(&config.state_path), "hostnames")?,
+            metrics: Metrics::new(context.ledger.clone()),
+            frontends: Frontends::new(context, config.also_bind.clone()),
+            events: Events::new(),
+            docker: AtomicU8::new(super::DockerStatus::Disabled as u8),
+            stop: tokio_util::sync::CancellationToken::new(),
+            _lock: lock,
+            config,
+        });
+        mesh.restore();
+        mesh.start_sweeper();
+        Ok(mesh)
+    }
+
+    /// Stops accepting, lets streams end within the shutdown timeout, and saves what is not saved yet.
+    pub async fn shutdown(&self) {
+        self.stop.cancel();
+        let grace = self.config.shutdown_timeout;
+        let closing = self.frontends.take_all().into_iter().map(|runtime| runtime.close(grace));
+        futures_util::future::join_all(closing).await;
+        for saved in [self.ports.flush().await, self.hosts.flush().await] {
+            if let Err(error) = saved {
+                tracing::warn!(target: "stado::mesh", error = %error, "state_save_failed");
+            }
+        }
+    }
+
+    /// A name with a hostname was http last; a port from before that is only kept for it.
+    fn restore(&self) {
+        let (now, hosts) = (self.clock.now(), self.hosts.entries());
+        for (name, host) in &hosts {
+            if let (Ok(name), Ok(host)) = (name.parse(), super::names::hostname(host)) {
+                self.write().registry.remember(name, Kind::Http, Place::Host(host), NOT_BACK, now);
+            }
+        }
+        for (name, port) in self.ports.entries() {
+            let port = u16::try_from(port).ok().filter(|port| *port != 0);
+            let (Ok(parsed), Some(port)) = (name.parse::<ServiceName>(), port) else { continue };
+            if hosts.contains_key(&name) {
+                self.allocator.reserve(port, &owner_label(&parsed));
+            } else {
+                self.restore_port(parsed, port, now);
+            }
+        }
+    }
+
+    fn restore_port(&self, name: ServiceName, port: u16, now: Now) {
+        let addr = self.allocator.addr(port);
+        let reason = match self.rebind(&name, port) {
+            Ok(()) => {
+                tracing::info!(target: "stado::mesh", service = %name, frontend = %addr, "frontend_reused");
+                NOT_BACK.to_owned()
+            }
+            Err(why) => {
+                let reason =
+                    format!("its port could not be taken back: {why}; the next registration gets another port");
+                tracing::warn!(target: "stado::mesh", service = %name, frontend = %addr, error = %why, "frontend_remembered_unavailable");
+                reason
+            }
+        };
+        self.write().registry.remember(name, Kind::Tcp, Place::Port(addr), &reason, now);
+    }
+
+    fn rebind(&self, name: &ServiceName, port: u16) -> Result<(), String> {
+        if !self.allocator.reserve(port, &owner_label(name)) {
+            let holder = self.allocator.holder(port).unwrap_or_default();
+            return Err(format!("port {port} is remembered for {holder} as well"));
+        }
+        let bound = conn::bind(self.allocator.addr(port), Families::AtLeastOne).map_err(|error| held(&error))?;
+        self.frontends.start(name, bound, conn::Backend::None(NOT_BACK.into()));
+        Ok(())
+    }
+}
+
+/// Two daemons never share a state: each would hand out what the other remembers.
+fn lock(state: &Path) -> Result<Lock, MeshError> {
+    if let Some(parent) = state.parent() {
+        stado_fleet::disk::private_dir(parent)?;
+    }
+    match Lock::try_exclusive(&beside(state, "lock"), true)? {
+        LockAttempt::Held(lock) => Ok(lock),
+        LockAttempt::Busy { pid } => Err(MeshError::Locked { path: state.to_owned(), pid }),
+    }
+}
+
+/// `<state file>.<extension>`.
+fn beside(state: &Path, extension: &str) -> PathBuf {
+    let mut name = state.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    PathBuf::from(name)
+}
+
+/// `hostnames.json` beside `state.json`; beside a state file of another name, `<its stem>.hostnames.json`, so that two
+/// states in one directory do not share it.
+fn hostnames_path(state: &Path) -> PathBuf {
+    match state.file_stem().and_then(|stem| stem.to_str()) {
+        None | Some("state") => state.with_file_name("hostnames.json"),
+        Some(stem) => state.with_file_name(format!("{stem}.hostnames.json")),
+    }
+}
+
+/// Why a port could not be bound, with who holds it where that can be told.
+pub(super) fn held(error: &conn::BindError) -> String {
+    match conn::holder_of(error.addr) {
+        Some(holder) => format!("{} is held by {holder}", error.addr),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,60 @@
+//! What is known of a name, as the API shows it (mesh contract §1.3).
+use super::config::Config;
+use super::record::{Kind, Record};
+use stado_fleet::name::ServiceName;
+use stado_fleet::wire::{BackendAddr, Frontend, Inspect, Service};
+
+/// The list's form of a record.
+pub(crate) fn service(name: &ServiceName, record: &Record, config: &Config) -> Service {
+    let (reason, since) = absence(record);
+    Service {
+        name: name.to_string(),
+        kind: record.kind.as_str().into(),
+        app_protocol: record.app_protocol.clone(),
+        status: status(record).into(),
+        frontend: frontend(record, config),
+        reason,
+        since,
+    }
+}
+
+/// The debug form of a record.
+pub(crate) fn inspect(name: &ServiceName, record: &Record, config: &Config) -> Inspect {
+    let (reason, since) = absence(record);
+    let backend = record.backend.as_ref();
+    Inspect {
+        name: name.to_string(),
+        kind: record.kind.as_str().into(),
+        app_protocol: record.app_protocol.clone(),
+        status: status(record).into(),
+        frontend: frontend(record, config),
+        backend: backend.map(|b| BackendAddr { host: b.host.clone(), port: b.port.into() }),
+        source: record.source.map(|s| s.as_str().to_owned()).unwrap_or_default(),
+        owner_key: record.owner_key.clone(),
+        producer_id: record.producer_id.clone(),
+        docker_container_id: record.container_id.clone(),
+        hostname: record.hostname.clone().unwrap_or_default(),
+        reason,
+        since,
+    }
+}
+
+/// The stable address of a record.
+pub(crate) fn frontend(record: &Record, config: &Config) -> Frontend {
+    match (record.kind, record.frontend, &record.hostname) {
+        (Kind::Tcp, Some(addr), _) => Frontend { host: addr.ip().to_string(), port: addr.port(), url: String::new() },
+        (Kind::Http, _, Some(hostname)) => Frontend { url: config.http_url(hostname), ..Frontend::default() },
+        _ => Frontend::default(),
+    }
+}
+
+fn status(record: &Record) -> &'static str {
+    if record.backend.is_some() { "ready" } else { "unavailable" }
+}
+
+fn absence(record: &Record) -> (Option<String>, Option<String>) {
+    if record.backend.is_some() {
+        return (None, None);
+    }
+    (Some(record.reason.to_string()), Some(record.since.text()))
+}

@@ -1,0 +1,101 @@
+//! The one task that writes the published files.
+use super::Shared;
+use super::files::{Left, OnDisk, Round};
+use super::pace::{Cause, Pace};
+use stado_fleet::disk::DiskError;
+use std::sync::{Arc, PoisonError};
+use tokio::time::{Instant, sleep_until};
+
+/// Owns what is known to be on disk and the schedule of what goes there next.
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    on_disk: OnDisk,
+    pace: Pace,
+    /// The state is published only after somebody said something about it.
+    has_state: bool,
+    routine_since: Option<Instant>,
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, on_disk: OnDisk::default(), pace: Pace::default(), has_state: false, routine_since: None }
+    }
+
+    /// The waits of a former resolver must not be read as held by this one. A disk that refuses is tried again later.
+    pub(super) fn publish_empty_waits(&mut self) {
+        let round =
+            Round { state: None, waits: Vec::new(), answers: self.shared.ledger.snapshot_answers(), routine: true };
+        let result = round.write(&self.shared.paths, &mut self.on_disk);
+        self.settle(result);
+    }
+
+    /// Writes until the publisher stops, and once more then.
+    pub(super) async fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        loop {
+            let due = self.pace.due();
+            let now = tokio::select! {
+                biased;
+                () = shared.stop.cancelled() => break,
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    self.round().await;
+                    continue;
+                }
+                () = shared.changed.notified() => {
+                    self.has_state = true;
+                    Cause::State
+                }
+                () = shared.ledger.changed() => Cause::Ledger,
+            };
+            self.pace.wants(now, Instant::now());
+        }
+        self.has_state = true;
+        self.routine_since = Some(Instant::now() - super::pace::ROUTINE);
+        self.round().await;
+    }
+
+    async fn round(&mut self) {
+        let now = Instant::now();
+        self.pace.writing(now);
+        let routine = self.routine_since.is_none_or(|since| now.duration_since(since) >= super::pace::ROUTINE);
+        let round = Round {
+            state: self.has_state.then(|| self.state()),
+            waits: self.shared.ledger.snapshot_waits(),
+            answers: self.shared.ledger.snapshot_answers(),
+            routine,
+        };
+        let shared = Arc::clone(&self.shared);
+        let mut on_disk = std::mem::take(&mut self.on_disk);
+        let work = move || {
+            let result = round.write(&shared.paths, &mut on_disk);
+            (result, on_disk)
+        };
+        // A task that cannot be joined has panicked or the runtime ends: what is on disk is unknown, so all is written anew.
+        if let Ok((result, on_disk)) = tokio::task::spawn_blocking(work).await {
+            self.on_disk = on_disk;
+            if routine {
+                self.routine_since = Some(now);
+            }
+            self.settle(result);
+        }
+    }
+
+    fn settle(&mut self, result: Result<Left, DiskError>) {
+        let now = Instant::now();
+        match result {
+            Ok(Left::Nothing) => {}
+            Ok(Left::Routine) => self.pace.wants(Cause::Routine, now),
+            Err(error) => {
+                self.pace.wants(Cause::Failure, now);
+                if self.pace.may_warn(now) {
+                    tracing::warn!(target: "stado::fleet", "the resolver's published files are behind: {error}; connections are served all the same, and the write is tried again every second");
+                }
+            }
+        }
+    }
+
+    fn state(&self) -> stado_fleet::ledger::ResolverState {
+        let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        stado_fleet::ledger::ResolverState { pid: std::process::id(), updated_at: String::new(), ..state.clone() }
+    }
+}
