@@ -1,0 +1,63 @@
+use super::MeshFlags;
+use clap::{Args, Subcommand};
+
+/// `stado resolver …`.
+#[derive(Debug, Subcommand)]
+pub enum ResolverCommand {
+    /// Run the daemon of this host until it is told to stop
+    Serve(Box<ResolverServe>),
+    /// Whether this host's routes work, and what stands in their way; exit 0 only when ready
+    Status(StatusArgs),
+    /// Ask the directory for one service as one consumer
+    Resolve(DirectoryResolveArgs),
+    /// Print the registry and its store version on one line (run by other hosts over SSH)
+    #[command(hide = true)]
+    Snapshot,
+}
+
+/// `resolver serve`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ResolverServe {
+    /// Name of this host in the registry [env: STADO_TARGET; default: by hostname]
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+    #[command(flatten)]
+    pub mesh: MeshFlags,
+}
+
+/// `serve --resolver`.
+#[derive(Debug, Clone, Args)]
+pub struct CombinedServe {
+    /// The role to run
+    #[arg(long, required = true)]
+    pub resolver: bool,
+    /// Find this host in the registry by its hostname (the default)
+    #[arg(long, conflicts_with = "target")]
+    pub auto: bool,
+    #[command(flatten)]
+    pub serve: ResolverServe,
+}
+
+/// `resolver status`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StatusArgs {
+    /// Host to report on [default: the one that published, else this one]
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `resolver resolve`.
+#[derive(Debug, Clone, Args)]
+pub struct DirectoryResolveArgs {
+    /// Logical name, or stado://service/<name>
+    pub service: String,
+    /// Who asks
+    #[arg(long)]
+    pub consumer: String,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,116 @@
+use super::look::Look;
+use super::observations::{Observation, Observations, fact};
+use super::reach::{Reach, reach};
+use crate::args::ConnectArgs;
+use crate::cmd::probe::{self, Answered};
+use crate::config::Env;
+use crate::exit::{Failure, Outcome, Verb};
+use crate::ui;
+use jiff::Timestamp;
+use serde_json::json;
+use stado_fleet::document::ResolverPolicy;
+use stado_fleet::fault::{Blame, Class};
+use stado_fleet::ledger;
+use stado_fleet::name::TargetName;
+use std::time::Duration;
+
+/// What a connect found out.
+struct Connected {
+    service: String,
+    placed_on: String,
+    from: String,
+    reach: Reach,
+}
+
+/// `service directory connect`: the address to connect to, tried when this host is the one that asks.
+pub(crate) async fn connect(args: ConnectArgs, env: &Env) -> Verb {
+    let look = Look::read(env, true).await?;
+    let (name, service) = look.service(&args.name)?;
+    let target = look.target(args.target.as_deref())?;
+    let publisher = look.fleet.publisher()?;
+    let here = look.fleet.is_here(look.registry(), &target)?;
+    let given = |service: &str, consumer: &str| look.fleet.adapter_bind(&publisher, service, consumer).filter(|_| here);
+    let reach = reach(look.registry(), (name, service), &target, args.consumer.as_deref(), &given)?;
+    let found = Connected {
+        service: name.to_string(),
+        placed_on: service.active_host.to_string(),
+        from: target.to_string(),
+        reach,
+    };
+    let answered = if here && !args.no_verify { Some(verify(&look, &target, &found).await?) } else { None };
+    print(&look, &args, &found, answered)?;
+    Ok(Outcome::Done)
+}
+
+/// Tries the address, unless the resolver of this host holds connections there that nobody answers. What was seen is
+/// recorded either way.
+async fn verify(look: &Look, target: &TargetName, found: &Connected) -> Result<Answered, Failure> {
+    let policy = look.registry().targets.get(target).and_then(|t| t.resolver.as_ref());
+    let result = match held(look, policy, found) {
+        Some(why) => Err(why),
+        None => probe::answers(found.reach.scheme, found.reach.addr).await.map_err(|why| with_reason(look, found, why)),
+    };
+    let (state, detail) = match &result {
+        Ok(answered) => ("observed", answered.to_string()),
+        Err(why) => ("unreachable", why.clone()),
+    };
+    let row = Observation {
+        fact: fact(&found.service, &found.from),
+        vantage: look.here(),
+        state: state.to_owned(),
+        detail: Some(detail),
+        at: Some(ledger::stamp(Timestamp::now())),
+    };
+    Observations::record(&look.fleet.host.stado_home, row);
+    result.map_err(|why| {
+        let Connected { service, placed_on, reach, .. } = found;
+        let sentence = format!("{service} is placed on {placed_on} and did not answer at {}: {why}", reach.url());
+        Failure::new(Class::InfraDown, Blame::Service, sentence)
+    })
+}
+
+/// The sentence of a held adapter; a waiting list that cannot be read is one too.
+fn held(look: &Look, policy: Option<&ResolverPolicy>, found: &Connected) -> Option<String> {
+    found.reach.consumer.as_ref()?;
+    let refresh = Duration::from_secs(policy?.refresh_seconds);
+    match ledger::waits(&look.fleet.host.published) {
+        Err(sentence) => Some(sentence),
+        Ok(waits) => {
+            // A list whose publisher is gone holds nobody.
+            look.fleet.publisher().ok()?.alive()?;
+            let held = ledger::held(&waits?, found.reach.addr, Timestamp::now(), refresh)?;
+            Some(held.to_string())
+        }
+    }
+}
+
+/// Nobody accepts at an adapter: that is this host's resolver's doing, and it has said why.
+fn with_reason(look: &Look, found: &Connected, why: String) -> String {
+    let Some(consumer) = &found.reach.consumer else { return why };
+    let bind = found.reach.addr.to_string();
+    let reason = look
+        .fleet
+        .publisher()
+        .ok()
+        .and_then(|p| p.why_refused(&found.service, consumer, &bind, &look.fleet.host.published.state));
+    reason.map_or(why.clone(), |reason| format!("{why}; {reason}"))
+}
+
+fn print(look: &Look, args: &ConnectArgs, found: &Connected, answered: Option<Answered>) -> Result<(), Failure> {
+    let Connected { service, placed_on, from, reach } = found;
+    let observations = Observations::read(&look.fleet.host.stado_home);
+    let observed = observations.text(&fact(service, from), Timestamp::now());
+    let status = answered.and_then(|a| a.status());
+    if args.json {
+        return ui::json(&json!({
+            "service": service, "placed_on": placed_on, "from": from,
+            "consumer": args.consumer.as_ref().or(reach.consumer.as_ref()),
+            "url": reach.url(), "verified": answered.is_some(), "status": status,
+            "checked_from": answered.map(|_| look.here()), "observed": observed,
+        }));
+    }
+    ui::line(reach.url())?;
+    let checked = answered.map_or("not tried".to_owned(), |a| a.to_string());
+    ui::note(format_args!("{service} is placed on {placed_on}, reached from {from} ({checked})"));
+    Ok(())
+}

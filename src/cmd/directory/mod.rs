@@ -1,0 +1,20 @@
+//! `stado service directory …`: where the fleet's services live.
+mod age;
+mod bind;
+mod connect;
+mod consumer;
+mod endpoint;
+mod look;
+mod observations;
+mod profiles;
+mod publish;
+mod reach;
+mod show;
+
+pub(crate) use bind::bind;
+pub(crate) use connect::connect;
+pub(crate) use consumer::{add as consumer_add, remove as consumer_remove};
+pub(crate) use endpoint::endpoint;
+pub(crate) use profiles::profiles;
+pub(crate) use publish::publish;
+pub(crate) use show::show;

@@ -1,0 +1,120 @@
+//! What every verb of the fleet works with: this host's settings, its store, its copy, the link.
+use crate::config::{Env, HostConfig};
+use crate::exit::Failure;
+use crate::ui;
+use jiff::Timestamp;
+use stado_fleet::authority::{self, Answer, Reading, Source};
+use stado_fleet::document::{Registry, lookup_self};
+use stado_fleet::last_good::{Copy, LastGood};
+use stado_fleet::ledger::{self, Publisher};
+use stado_fleet::link::Link;
+use stado_fleet::name::TargetName;
+use stado_fleet::store::RegistryStore;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// The fleet, seen from this host.
+pub(crate) struct Fleet {
+    pub(crate) host: HostConfig,
+    pub(crate) store: Arc<dyn RegistryStore>,
+    pub(crate) last_good: LastGood,
+    pub(crate) link: Link,
+}
+
+impl Fleet {
+    /// Reads the settings and opens the store.
+    pub(crate) fn open(env: &Env) -> Result<Self, Failure> {
+        let host = HostConfig::read(env, None)?;
+        let store = host.storage.open()?;
+        Ok(Self {
+            last_good: LastGood::new(host.stado_home.join("cache")),
+            link: Link::new(host.link.clone()),
+            store,
+            host,
+        })
+    }
+
+    /// Reads the registry, saying on standard error what is not as it should be. `copy_may_answer`: only verbs that do
+    /// nothing but read.
+    pub(crate) async fn read(&self, copy_may_answer: bool) -> Result<Answer, Failure> {
+        let me = self.me_before_reading();
+        let reading = Reading {
+            me: me.as_ref(),
+            store: Arc::clone(&self.store),
+            last_good: &self.last_good,
+            exec: &self.link,
+            copy_may_answer,
+        };
+        let answer = authority::read_for_verbs(reading, Timestamp::now()).await?;
+        answer.notices.iter().for_each(ui::note);
+        Ok(answer)
+    }
+
+    /// Where the registry is read and written.
+    pub(crate) fn source(&self) -> Source {
+        let copy = self.copy();
+        authority::locate(copy.as_ref(), self.me_in(copy.as_ref()).as_ref(), Arc::clone(&self.store))
+    }
+
+    /// This host's copy; a corrupt one is said on standard error by whoever reads the registry.
+    pub(crate) fn copy(&self) -> Option<Copy> {
+        self.last_good.read().unwrap_or_default()
+    }
+
+    fn me_before_reading(&self) -> Option<TargetName> {
+        // Only a named identity, or a copy to look it up in, can tell; both are cheap to look at.
+        self.host.target.clone().or_else(|| self.me_in(self.copy().as_ref()))
+    }
+
+    fn me_in(&self, copy: Option<&Copy>) -> Option<TargetName> {
+        self.host.target.clone().or_else(|| self.me(&copy?.snapshot.valid.registry).ok().flatten())
+    }
+
+    /// Which target this host is; `None` when no target declares it. An error when two do.
+    pub(crate) fn me(&self, registry: &Registry) -> Result<Option<TargetName>, Failure> {
+        match &self.host.target {
+            Some(target) => Ok(Some(target.clone())),
+            None => Ok(lookup_self(registry, &self.host.hostname, &self.host.user)?),
+        }
+    }
+
+    /// The target a verb is about: the one that was asked for, else this host. It has to be in the registry.
+    pub(crate) fn target(&self, registry: &Registry, asked: Option<&str>) -> Result<TargetName, Failure> {
+        let target = match asked {
+            Some(text) => text.parse().map_err(|e| Failure::usage(format!("--target {text:?} {e}")))?,
+            None => self.me(registry)?.ok_or_else(|| {
+                Failure::config(format!("resolver host \"{}\" has no registry target identity", self.host.hostname))
+            })?,
+        };
+        match registry.targets.contains_key(&target) {
+            true => Ok(target),
+            false => Err(Failure::not_found(format!("resolver target \"{target}\" is not registered"))),
+        }
+    }
+
+    /// Whether `target` is this host.
+    pub(crate) fn is_here(&self, registry: &Registry, target: &TargetName) -> Result<bool, Failure> {
+        Ok(self.me(registry)?.as_ref() == Some(target))
+    }
+
+    /// What the resolver of this host has published.
+    pub(crate) fn publisher(&self) -> Result<Publisher, Failure> {
+        Ok(ledger::publisher(&self.host.published)?)
+    }
+
+    /// The port that an adapter without a declared bind was given: by the running resolver, else as remembered.
+    pub(crate) fn adapter_bind(&self, publisher: &Publisher, service: &str, consumer: &str) -> Option<SocketAddr> {
+        let serving = publisher.alive().and_then(|state| {
+            state.adapters.iter().find(|a| a.service == service && a.consumer == consumer)?.bind.parse().ok()
+        });
+        serving.or_else(|| self.remembered_bind(&format!("{service}/{consumer}")))
+    }
+
+    fn remembered_bind(&self, key: &str) -> Option<SocketAddr> {
+        let file = self.host.stado_home.join("adapter-ports.json");
+        let bytes = stado_fleet::disk::read(&file, 1 << 20).ok()??;
+        let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        let port = u16::try_from(value.get("ports")?.get(key)?.as_u64()?).ok().filter(|port| *port > 0)?;
+        Some(SocketAddr::from(([127, 0, 0, 1], port)))
+    }
+}

@@ -1,0 +1,13 @@
+//! The verbs: a group a folder, a verb a file. A verb reads its configuration, does one thing and prints through `ui`.
+mod directory;
+mod fleet;
+mod input;
+mod probe;
+mod registry;
+mod resolver;
+mod run;
+mod serve;
+mod service;
+mod write;
+
+pub use run::{devmesh, devmeshd, stado};

@@ -1,0 +1,22 @@
+use crate::args::SelfArgs;
+use crate::cmd::fleet::Fleet;
+use crate::config::Env;
+use crate::exit::{Failure, Outcome, Verb};
+use crate::ui;
+
+/// `registry self`: `<name>\t<kind>\t<hostname>`, or the name.
+pub(crate) async fn myself(args: SelfArgs, env: &Env) -> Verb {
+    let fleet = Fleet::open(env)?;
+    let answer = fleet.read(true).await?;
+    let registry = &answer.snapshot.valid.registry;
+    let hostname = &fleet.host.hostname;
+    let target = fleet.me(registry)?.and_then(|name| registry.targets.get(&name));
+    let target =
+        target.ok_or_else(|| Failure::not_found(format!("host {hostname} is not in {}", answer.source.location())))?;
+    if args.name_only {
+        ui::line(&target.name)?;
+    } else {
+        ui::line(format_args!("{}\t{}\t{hostname}", target.name, target.kind))?;
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,41 @@
+use crate::args::SetArgs;
+use crate::cmd::fleet::Fleet;
+use crate::cmd::write;
+use crate::config::Env;
+use crate::exit::{Outcome, Verb};
+use crate::ui;
+use serde_json::{Value, json};
+use stado_fleet::edit;
+
+/// `registry set`: one field, on the version that was read.
+pub(crate) async fn set(args: SetArgs, env: &Env) -> Verb {
+    let value = edit::parse_value(&args.value)?;
+    let fleet = Fleet::open(env)?;
+    let location = fleet.source().location();
+    let written =
+        write::once(&fleet, |held, _| edit::set_path(held, &args.path, value.clone()), |set| &set.edited).await?;
+    let generation = written.committed.as_ref().map(|c| c.version.as_str());
+    if args.json {
+        ui::json(&json!({
+            "schema": "stado.registry-set-receipt.v1",
+            "state": if generation.is_some() { "set" } else { "unchanged" },
+            "location": location,
+            "path": args.path,
+            "previous": written.done.previous,
+            "value": value,
+            "read_generation": written.read,
+            "generation": generation,
+        }))?;
+    } else if let Some(generation) = generation {
+        let was = written.done.previous.as_ref().map_or("absent".to_owned(), plain);
+        ui::line(format_args!("set {} -> {location} generation={generation}; was {was}", args.path))?;
+    } else {
+        ui::line(format_args!("{} already holds {}; nothing written", args.path, plain(&value)))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// A text bare, anything else as JSON.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

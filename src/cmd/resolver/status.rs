@@ -1,0 +1,161 @@
+use super::probe::listens;
+use super::text::text;
+use super::verdict::{self, Adapter, Authority, Facts, Policy, Report};
+use crate::args::StatusArgs;
+use crate::cmd::fleet::Fleet;
+use crate::config::Env;
+use crate::exit::{Failure, Outcome, Verb};
+use crate::ui;
+use jiff::Timestamp;
+use stado_fleet::authority::{Answer, Origin};
+use stado_fleet::document::{Registry, ResolverPolicy};
+use stado_fleet::fault::Class;
+use stado_fleet::ledger::{self, Publisher};
+use stado_fleet::name::TargetName;
+use std::net::SocketAddr;
+
+/// Where a mesh without a fleet has its resolution API.
+const MESH_API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 17600);
+
+/// `resolver status`: exit 0 only when ready; every other verdict is the answer, not an error.
+pub(crate) async fn status(args: StatusArgs, env: &Env) -> Verb {
+    let fleet = Fleet::open(env)?;
+    let publisher = fleet.publisher()?;
+    let facts = match fleet.read(true).await {
+        Ok(answer) => fleet_facts(&fleet, &args, publisher, &answer).await?,
+        Err(failure) if args.target.is_none() && alone(&failure, &publisher) => mesh_facts(&fleet, publisher).await,
+        Err(failure) => return Err(failure),
+    };
+    let report = verdict::conclude(facts, Timestamp::now());
+    print(&report, args.json)?;
+    Ok(if report.verdict == "ready" { Outcome::Done } else { Outcome::No })
+}
+
+/// There is no registry, and nobody here says that there should be one.
+fn alone(failure: &Failure, publisher: &Publisher) -> bool {
+    let named = match publisher {
+        Publisher::Alive(state) | Publisher::Dead { state, .. } => state.target.is_some(),
+        Publisher::Never => false,
+    };
+    failure.class == Class::NotFound && !named
+}
+
+fn print(report: &Report, json: bool) -> Result<(), Failure> {
+    if json {
+        ui::json(&serde_json::to_value(report).map_err(|e| Failure::here(e.to_string()))?)
+    } else {
+        ui::line(text(report))
+    }
+}
+
+/// A mesh without a fleet: no target, no policy, and an authority that nobody needs.
+async fn mesh_facts(fleet: &Fleet, publisher: Publisher) -> Facts {
+    let published = publisher.alive().and_then(|s| s.api_bind.as_deref()?.parse().ok());
+    let bind = published.or(fleet.host.api_bind).unwrap_or(MESH_API);
+    // An API that the resolver did not claim is not missed: its port may be somebody else's.
+    let claimed = publisher.alive().is_none_or(|s| s.api_bind.is_some());
+    let api = if claimed { Some((bind.to_string(), Some(listens(bind).await))) } else { None };
+    Facts {
+        target: None,
+        here: fleet.host.hostname.clone(),
+        is_here: true,
+        state_file: fleet.host.published.state.clone(),
+        waits: waits(fleet),
+        policy: None,
+        api,
+        adapters: Vec::new(),
+        authority: Authority { target: None, source: "local", reachable: true, generation: None, detail: None },
+        registry_staleness_seconds: None,
+        publisher,
+    }
+}
+
+fn waits(fleet: &Fleet) -> Result<Vec<ledger::Wait>, String> {
+    ledger::waits(&fleet.host.published).map(Option::unwrap_or_default)
+}
+
+async fn fleet_facts(
+    fleet: &Fleet,
+    args: &StatusArgs,
+    publisher: Publisher,
+    answer: &Answer,
+) -> Result<Facts, Failure> {
+    let registry = &answer.snapshot.valid.registry;
+    let published = match &publisher {
+        Publisher::Alive(state) | Publisher::Dead { state, .. } => state.target.as_deref(),
+        Publisher::Never => None,
+    };
+    let target = fleet.target(registry, args.target.as_deref().or(published))?;
+    let policy = policy(registry, &target)?;
+    let is_here = published == Some(target.as_str()) || fleet.is_here(registry, &target)?;
+    let api = api_bind(fleet, &publisher, policy, is_here);
+    let listening = if is_here { Some(listens(api).await) } else { None };
+    Ok(Facts {
+        here: here(fleet, registry),
+        is_here,
+        state_file: fleet.host.published.state.clone(),
+        waits: if is_here { waits(fleet) } else { Ok(Vec::new()) },
+        policy: Some(Policy { refresh_seconds: policy.refresh_seconds, max_stale_seconds: policy.max_stale_seconds }),
+        api: Some((api.to_string(), listening)),
+        adapters: adapters(fleet, &publisher, policy, is_here).await,
+        authority: authority_facts(answer),
+        registry_staleness_seconds: staleness(answer),
+        target: Some(target.to_string()),
+        publisher,
+    })
+}
+
+fn here(fleet: &Fleet, registry: &Registry) -> String {
+    fleet.me(registry).ok().flatten().map_or_else(|| fleet.host.hostname.clone(), |me| me.to_string())
+}
+
+fn policy<'a>(registry: &'a Registry, target: &TargetName) -> Result<&'a ResolverPolicy, Failure> {
+    registry.targets.get(target).and_then(|t| t.resolver.as_ref()).ok_or_else(|| {
+        Failure::config(format!(
+            "registry target has no service_resolver configuration: declare targets[{target}].service_resolver with api_bind, \
+             refresh_seconds and max_stale_seconds"
+        ))
+    })
+}
+
+/// The bind that is in force here may be this host's own override.
+fn api_bind(fleet: &Fleet, publisher: &Publisher, policy: &ResolverPolicy, is_here: bool) -> SocketAddr {
+    let published = publisher.alive().and_then(|s| s.api_bind.as_deref()?.parse().ok());
+    match is_here {
+        true => published.or(fleet.host.api_bind).unwrap_or(policy.api_bind),
+        false => policy.api_bind,
+    }
+}
+
+async fn adapters(fleet: &Fleet, publisher: &Publisher, policy: &ResolverPolicy, is_here: bool) -> Vec<Adapter> {
+    let mut all = Vec::new();
+    for adapter in &policy.adapters {
+        let (service, consumer) = (adapter.service.to_string(), adapter.consumer.to_string());
+        let given = || fleet.adapter_bind(publisher, &service, &consumer).filter(|_| is_here);
+        let bind = adapter.bind.or_else(given);
+        let listening = match bind {
+            Some(bind) if is_here => Some(listens(bind).await),
+            None if is_here => Some(false),
+            _ => None,
+        };
+        all.push(Adapter { service, consumer, bind: bind.map(|b| b.to_string()), listening });
+    }
+    all
+}
+
+fn authority_facts(answer: &Answer) -> Authority {
+    let directory = answer.snapshot.valid.registry.directory.as_ref();
+    let reachable = answer.origin != Origin::LastGood;
+    Authority {
+        target: directory.map(|d| d.authority_target.to_string()),
+        source: answer.source.kind(),
+        reachable,
+        generation: directory.map(|d| d.generation.0).filter(|_| reachable),
+        detail: answer.cause.clone(),
+    }
+}
+
+fn staleness(answer: &Answer) -> Option<u64> {
+    let age = Timestamp::now().duration_since(answer.read_at).as_secs();
+    (answer.origin == Origin::LastGood).then(|| u64::try_from(age).unwrap_or(0))
+}

@@ -1,0 +1,131 @@
+//! Parse, start the log, run the verb on a runtime, turn its end into an exit code.
+use super::{directory, registry, resolver, serve, service};
+use crate::args::{
+    self, ConsumerCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, LogArgs, LogLevel,
+    RegistryCommand, ResolverCommand, ServiceCommand, ServicesCommand, StadoCommand,
+};
+use crate::config::Env;
+use crate::exit::{self, Failure, Outcome, Verb, Voice};
+use crate::ui;
+use clap::Parser;
+use std::process::ExitCode;
+
+/// The binary `stado`.
+pub fn stado() -> ExitCode {
+    let parsed = match args::Stado::try_parse() {
+        Ok(parsed) => parsed,
+        Err(error) => return refused(Voice::Stado, &error),
+    };
+    let env = Env::process();
+    let result = match parsed.command {
+        StadoCommand::Service(command) => verb(&parsed.log, service_verb(command, &env)),
+        StadoCommand::Doctor(args) => verb(&parsed.log, service::doctor(args, &env)),
+        StadoCommand::Registry(command) => verb(&parsed.log, registry_verb(command, &env)),
+        StadoCommand::Resolver(ResolverCommand::Serve(args)) => serve::resolver(&args, &parsed.log, &env),
+        StadoCommand::Serve(args) => serve::resolver(&args.serve, &parsed.log, &env),
+        StadoCommand::Resolver(command) => verb(&parsed.log, resolver_verb(command, &env)),
+    };
+    finish(Voice::Stado, &result)
+}
+
+/// The binary `devmesh`.
+pub fn devmesh() -> ExitCode {
+    let parsed = match args::Devmesh::try_parse() {
+        Ok(parsed) => parsed,
+        Err(error) => return refused(Voice::Devmesh, &error),
+    };
+    let env = Env::process();
+    let command = match parsed.command {
+        DevmeshCommand::Services(ServicesCommand::List(args)) => ServiceCommand::List(args),
+        DevmeshCommand::Services(ServicesCommand::Resolve(args)) => ServiceCommand::Resolve(args),
+        DevmeshCommand::Services(ServicesCommand::Inspect(args)) => ServiceCommand::Inspect(args),
+        DevmeshCommand::Register(args) => ServiceCommand::Register(args),
+        DevmeshCommand::Health(args) => ServiceCommand::Health(args),
+        DevmeshCommand::Doctor(args) => {
+            return finish(Voice::Devmesh, &verb(&parsed.log, service::doctor(args, &env)));
+        }
+    };
+    finish(Voice::Devmesh, &verb(&parsed.log, service_verb(command, &env)))
+}
+
+/// The binary `devmeshd`.
+pub fn devmeshd() -> ExitCode {
+    match args::Devmeshd::try_parse() {
+        Ok(args::Devmeshd { log, command: DevmeshdCommand::Serve(flags) }) => {
+            finish(Voice::Devmesh, &serve::mesh(&flags, &log, &Env::process()))
+        }
+        Err(error) => refused(Voice::Devmesh, &error),
+    }
+}
+
+async fn service_verb(command: ServiceCommand, env: &Env) -> Verb {
+    match command {
+        ServiceCommand::Register(args) => service::register(args, env).await,
+        ServiceCommand::List(args) => service::list(args, env).await,
+        ServiceCommand::Resolve(args) => service::resolve(args, env).await,
+        ServiceCommand::Inspect(args) => service::inspect(args, env).await,
+        ServiceCommand::Wait(args) => service::wait(args, env).await,
+        ServiceCommand::Health(args) => service::health(args, env).await,
+        ServiceCommand::Run(args) => service::run(args, env).await,
+        ServiceCommand::Forget(args) => service::forget(args, env).await,
+        ServiceCommand::Pin(args) => service::pin(args, env).await,
+        ServiceCommand::Rename(args) => service::rename(args, env).await,
+        ServiceCommand::Directory(command) => directory_verb(command, env).await,
+    }
+}
+
+async fn directory_verb(command: DirectoryCommand, env: &Env) -> Verb {
+    match command {
+        DirectoryCommand::Show(args) => directory::show(args, env).await,
+        DirectoryCommand::Profiles(args) => directory::profiles(args, env).await,
+        DirectoryCommand::Endpoint(args) => directory::endpoint(args, env).await,
+        DirectoryCommand::Connect(args) => directory::connect(args, env).await,
+        DirectoryCommand::Bind(args) => directory::bind(args, env).await,
+        DirectoryCommand::Publish(args) => directory::publish(args, env).await,
+        DirectoryCommand::Consumer(ConsumerCommand::Add(args)) => directory::consumer_add(args, env).await,
+        DirectoryCommand::Consumer(ConsumerCommand::Remove(args)) => directory::consumer_remove(args, env).await,
+    }
+}
+
+async fn registry_verb(command: RegistryCommand, env: &Env) -> Verb {
+    match command {
+        RegistryCommand::Validate(args) => registry::validate(args, env).await,
+        RegistryCommand::Push(args) => registry::push(args, env).await,
+        RegistryCommand::Pull(args) => registry::pull(args, env).await,
+        RegistryCommand::Myself(args) => registry::myself(args, env).await,
+        RegistryCommand::Set(args) => registry::set(args, env).await,
+        RegistryCommand::Host(HostCommand::Add(args)) => registry::host_add(args, env).await,
+    }
+}
+
+async fn resolver_verb(command: ResolverCommand, env: &Env) -> Verb {
+    match command {
+        ResolverCommand::Status(args) => resolver::status(args, env).await,
+        ResolverCommand::Resolve(args) => resolver::resolve(args, env).await,
+        ResolverCommand::Snapshot => resolver::snapshot(env).await,
+        ResolverCommand::Serve(_) => Err(Failure::usage("the daemon is not a short verb")),
+    }
+}
+
+/// Runs a short verb on one thread.
+fn verb(log: &LogArgs, work: impl Future<Output = Verb>) -> Verb {
+    let _guard = ui::start_log(log, LogLevel::Warn)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| Failure::here(format!("cannot start the async runtime: {e}")))?;
+    let result = runtime.block_on(work);
+    runtime.shutdown_background();
+    result
+}
+
+fn finish(voice: Voice, result: &Verb) -> ExitCode {
+    if let Err(failure) = result {
+        ui::failure(voice, failure);
+    }
+    ExitCode::from(exit::code(voice, result))
+}
+
+/// clap's own ends: help and version are done, anything else is a mistake on the command line.
+fn refused(voice: Voice, error: &clap::Error) -> ExitCode {
+    let result = if ui::clap(voice, error) { Ok(Outcome::Done) } else { Err(Failure::usage("")) };
+    ExitCode::from(exit::code(voice, &result))
+}

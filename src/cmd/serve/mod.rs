@@ -1,0 +1,104 @@
+//! The daemons: settings → `daemon::Config` → run until told to stop.
+mod announce;
+mod limits;
+mod signals;
+
+use crate::args::{LogArgs, LogLevel, MeshFlags, ResolverServe};
+use crate::config::{Backend, Env, HostConfig, MeshLayers, MeshSettings};
+use crate::exit::{Failure, Outcome, Verb};
+use crate::ui;
+use announce::Voice;
+use stado_fleet::authority::Refusals;
+use stado_resolver::daemon::{self, Config, FleetConfig, Shutdown};
+use stado_resolver::{gate, mesh as mesh_room};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// `stado resolver serve`: the mesh and the fleet of this host.
+pub(crate) fn resolver(args: &ResolverServe, log: &LogArgs, env: &Env) -> Verb {
+    let layers = MeshLayers::read(&args.mesh, env)?;
+    if args.mesh.print_parsed_fields {
+        return print_fields(&layers);
+    }
+    let fleet = fleet(HostConfig::read(env, args.target.as_deref())?)?;
+    run(&layers, layers.settings(env)?, Some(fleet), log, Voice::Person)
+}
+
+/// `devmeshd serve`: the mesh alone; nothing of `~/.stado` is touched.
+pub(crate) fn mesh(flags: &MeshFlags, log: &LogArgs, env: &Env) -> Verb {
+    let layers = MeshLayers::read(flags, env)?;
+    if flags.print_parsed_fields {
+        return print_fields(&layers);
+    }
+    let settings = layers.settings(env)?;
+    run(&layers, settings, None, log, Voice::Log)
+}
+
+fn print_fields(layers: &MeshLayers) -> Verb {
+    layers.warnings.iter().for_each(ui::note);
+    let lines: Vec<String> = layers.layers.iter().map(|setting| format!("{setting}\n")).collect();
+    ui::print(&lines.concat())?;
+    Ok(Outcome::Done)
+}
+
+fn run(layers: &MeshLayers, settings: MeshSettings, fleet: Option<FleetConfig>, log: &LogArgs, voice: Voice) -> Verb {
+    let _guard = ui::start_log(log, LogLevel::Info)?;
+    for warning in layers.warnings.iter().chain(&settings.unserved) {
+        tracing::warn!(target: "stado::mesh", warning, "config_warning");
+    }
+    limits::raise();
+    let config =
+        Config { mesh: mesh_config(settings), mesh_docker: mesh_room::DockerStatus::Disabled, fleet, version: VERSION };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| Failure::here(format!("cannot start the async runtime: {e}")))?;
+    let result = runtime.block_on(async {
+        let shutdown = Shutdown::new();
+        signals::listen(shutdown.clone())?;
+        daemon::run(config, move |event| announce::announce(voice, &event), shutdown).await?;
+        tracing::info!(target: "stado::mesh", "daemon_stopped");
+        Ok(Outcome::Done)
+    });
+    runtime.shutdown_background();
+    result
+}
+
+fn mesh_config(settings: MeshSettings) -> mesh_room::Config {
+    mesh_room::Config {
+        socket: settings.socket,
+        state_path: settings.state_path,
+        frontend_host: settings.frontend_host,
+        port_min: settings.port_min,
+        port_max: settings.port_max,
+        lease_ttl: settings.lease_ttl,
+        idle_grace: settings.idle_grace,
+        shutdown_timeout: settings.shutdown_timeout,
+        also_bind: settings.also_bind,
+        http_addr: settings.http_addr,
+        https_addr: settings.https_addr,
+        version: VERSION,
+    }
+}
+
+fn fleet(host: HostConfig) -> Result<FleetConfig, Failure> {
+    let gate_dir = host.stado_home.join("gate");
+    let gate = host.gate_bind.map(|bind| gate::Config {
+        bind,
+        host_key: gate_dir.join("host_ed25519"),
+        authorized_keys: gate_dir.join("authorized_keys"),
+    });
+    let local = host.storage.backend == Backend::Local;
+    Ok(FleetConfig {
+        store: host.storage.open()?,
+        store_url: host.storage.stado_url,
+        refusals: local.then(|| Refusals::new(&host.storage.local_path)),
+        home: host.stado_home,
+        target: host.target,
+        hostname: host.hostname,
+        user: host.user,
+        link: host.link,
+        api_bind: host.api_bind,
+        gate,
+        paths: host.published,
+        forwards_dir: host.forwards_dir,
+    })
+}

@@ -1,0 +1,21 @@
+//! Verbs that talk to the daemon of this host: `stado service …`, `devmesh …`.
+mod daemon;
+mod doctor;
+mod health;
+mod inspect;
+mod list;
+mod manage;
+mod register;
+mod resolve;
+mod run;
+mod wait;
+
+pub(crate) use doctor::doctor;
+pub(crate) use health::health;
+pub(crate) use inspect::inspect;
+pub(crate) use list::list;
+pub(crate) use manage::{forget, pin, rename};
+pub(crate) use register::register;
+pub(crate) use resolve::resolve;
+pub(crate) use run::run;
+pub(crate) use wait::wait;

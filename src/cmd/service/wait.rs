@@ -1,0 +1,27 @@
+use super::daemon;
+use super::resolve::{unavailable, until_ready};
+use crate::args::WaitArgs;
+use crate::config::{Env, parse_duration};
+use crate::exit::{Failure, Outcome, Verb};
+use crate::ui;
+
+/// `service wait`: one line `name endpoint` for each service as it becomes ready, in the order asked.
+pub(crate) async fn wait(args: WaitArgs, env: &Env) -> Verb {
+    let api = daemon::api(&args.daemon, env)?;
+    let limit = match &args.limit {
+        Some(text) => {
+            Some(parse_duration(text).ok_or_else(|| Failure::usage(format!("invalid --for duration {text:?}")))?)
+        }
+        None => None,
+    };
+    let deadline = limit.map(|limit| tokio::time::Instant::now() + limit);
+    for name in &args.names {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(tokio::time::Instant::now()));
+        let service = until_ready(&api, name, left).await?;
+        if service.status != "ready" {
+            return Err(unavailable(&service));
+        }
+        ui::line(format_args!("{name} {}", service.frontend.endpoint()))?;
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,174 @@
+//! Layers → checked values, with the sentences of the mesh contract §4.
+use super::{ConfigError, Env, Layers, variable, wrong};
+use crate::config::{Source, format_duration, parse_duration};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The mesh's settings, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MeshSettings {
+    /// Control socket.
+    pub socket: PathBuf,
+    /// Remembered ports.
+    pub state_path: PathBuf,
+    /// Address that frontends are bound on.
+    pub frontend_host: IpAddr,
+    /// First port of the range.
+    pub port_min: u16,
+    /// Last port of the range.
+    pub port_max: u16,
+    /// Lease of a registration that asks for none.
+    pub lease_ttl: Duration,
+    /// How long a frontend without a backend stays bound; zero is for ever.
+    pub idle_grace: Duration,
+    /// How long a stop waits.
+    pub shutdown_timeout: Duration,
+    /// Further addresses that frontends are bound on.
+    pub also_bind: Vec<IpAddr>,
+    /// Where HTTP services are announced.
+    pub http_addr: Option<SocketAddr>,
+    /// Where they are announced when a certificate is configured.
+    pub https_addr: Option<SocketAddr>,
+    /// Settings that were chosen and that this build does not serve; each a sentence worth a warning.
+    pub unserved: Vec<String>,
+}
+
+const LEASE_MIN: Duration = Duration::from_secs(3);
+const LEASE_MAX: Duration = Duration::from_secs(3600);
+
+pub(super) fn check(layers: &Layers, env: &Env) -> Result<MeshSettings, ConfigError> {
+    let (port_min, port_max) = ports(layers)?;
+    let frontend_host = frontend_host(layers.text("tcp-frontend-host"))?;
+    let lease_ttl = duration(layers, "lease-ttl")?;
+    if !(LEASE_MIN..=LEASE_MAX).contains(&lease_ttl) {
+        return wrong(format!(
+            "lease_ttl must be between {} and {}",
+            format_duration(LEASE_MIN),
+            format_duration(LEASE_MAX)
+        ));
+    }
+    let shutdown_timeout = duration(layers, "shutdown-timeout")?;
+    if shutdown_timeout.is_zero() {
+        return wrong("shutdown_timeout must be positive");
+    }
+    let idle_grace = duration(layers, "frontend-idle-grace")?;
+    http(layers)?;
+    let docker_chosen = layers.chosen("docker-enabled");
+    let docker = boolean(layers, "docker-enabled")?;
+    boolean(layers, "docker-allow-non-loopback-published-ports")?;
+    let mut unserved = Vec::new();
+    if docker && docker_chosen {
+        unserved.push("docker-enabled is set, and this build watches no containers".to_owned());
+    }
+    if boolean(layers, "http-enabled")? || !layers.text("http-cert-file").is_empty() {
+        unserved.push("HTTP is configured, and this build has no HTTP listener".to_owned());
+    }
+    Ok(MeshSettings {
+        socket: path(layers, "socket", env)?,
+        state_path: state_path(layers, env)?,
+        frontend_host,
+        port_min,
+        port_max,
+        lease_ttl,
+        idle_grace,
+        shutdown_timeout,
+        also_bind: also_bind(layers.text("also-bind"))?,
+        http_addr: socket_addr("http_addr", layers.text("http-addr")).ok(),
+        https_addr: https_addr(layers),
+        unserved,
+    })
+}
+
+fn path(layers: &Layers, name: &str, env: &Env) -> Result<PathBuf, ConfigError> {
+    match layers.text(name) {
+        "" => wrong(format!("{name} is empty: pass --{name} or set {}", variable(name))),
+        text => env.expand(text),
+    }
+}
+
+fn state_path(layers: &Layers, env: &Env) -> Result<PathBuf, ConfigError> {
+    if layers.effective("state").is_none() {
+        env.config_dir()?;
+    }
+    path(layers, "state", env)
+}
+
+/// Where a bad value came from, for its sentence: the flag's name, followed by its source unless it is the flag.
+fn named(layers: &Layers, name: &str) -> String {
+    match layers.effective(name) {
+        Some((Source::Env, _)) => format!("{name} ({})", variable(name)),
+        Some((Source::Config, _)) => format!("{name} (config file)"),
+        _ => name.to_owned(),
+    }
+}
+
+fn duration(layers: &Layers, name: &'static str) -> Result<Duration, ConfigError> {
+    let text = layers.text(name);
+    parse_duration(text)
+        .ok_or_else(|| ConfigError(format!("{name}: invalid duration {text:?}: write it like 15s, 1m30s or 500ms")))
+}
+
+fn boolean(layers: &Layers, name: &'static str) -> Result<bool, ConfigError> {
+    match layers.text(name).to_ascii_lowercase().as_str() {
+        "true" | "1" | "t" | "yes" | "on" => Ok(true),
+        "false" | "0" | "f" | "no" | "off" | "" => Ok(false),
+        other => wrong(format!("{}: expected true or false, got {other:?}", named(layers, name))),
+    }
+}
+
+fn ports(layers: &Layers) -> Result<(u16, u16), ConfigError> {
+    let number = |name: &'static str| {
+        let text = layers.text(name);
+        text.trim()
+            .parse::<i64>()
+            .map_err(|_| ConfigError(format!("{}: expected a port number, got {text:?}", named(layers, name))))
+    };
+    let (min, max) = (number("tcp-frontend-min")?, number("tcp-frontend-max")?);
+    match (u16::try_from(min), u16::try_from(max)) {
+        (Ok(low), Ok(high)) if low > 0 && low <= high => Ok((low, high)),
+        _ => wrong(format!("invalid tcp frontend port range {min}-{max}")),
+    }
+}
+
+fn frontend_host(text: &str) -> Result<IpAddr, ConfigError> {
+    let bare = text.trim().trim_start_matches('[').trim_end_matches(']');
+    match bare {
+        "" => wrong("tcp frontend host is empty"),
+        "localhost" => Ok(Ipv4Addr::LOCALHOST.into()),
+        _ => bare.parse().map_err(|_| ConfigError(format!("tcp frontend host {text:?} is not an IP address"))),
+    }
+}
+
+fn also_bind(text: &str) -> Result<Vec<IpAddr>, ConfigError> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(|part| part.parse().map_err(|_| ConfigError(format!("also-bind: {part:?} is not an IP address"))))
+        .collect()
+}
+
+fn http(layers: &Layers) -> Result<(), ConfigError> {
+    let enabled = boolean(layers, "http-enabled")?;
+    let (cert, key) = (layers.text("http-cert-file"), layers.text("http-key-file"));
+    if enabled {
+        socket_addr("http_addr", layers.text("http-addr"))?;
+    }
+    if !cert.is_empty() || !key.is_empty() {
+        socket_addr("https_addr", layers.text("https-addr"))?;
+        if cert.is_empty() || key.is_empty() {
+            return wrong("both http.cert_file and http.key_file are required for TLS");
+        }
+    }
+    Ok(())
+}
+
+fn https_addr(layers: &Layers) -> Option<SocketAddr> {
+    let addr = socket_addr("https_addr", layers.text("https-addr")).ok()?;
+    Some(addr).filter(|_| !layers.text("http-cert-file").is_empty())
+}
+
+fn socket_addr(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
+    let literal = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    literal.parse().map_err(|_| ConfigError(format!("invalid {key} {text:?}: write it as IP:PORT")))
+}

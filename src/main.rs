@@ -1,0 +1,4 @@
+//! `stado`: everything.
+fn main() -> std::process::ExitCode {
+    stado::cmd::stado()
+}

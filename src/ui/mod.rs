@@ -1,0 +1,64 @@
+//! The only place that prints.
+mod log;
+mod rows;
+
+pub use log::start as start_log;
+pub use rows::{Rows, render};
+
+use crate::exit::{Failure, Voice, classification};
+use std::io::Write;
+
+/// Writes text to standard output. A reader that went away is not an error; a full disk is.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::here(format!("cannot write standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes one line to standard output.
+pub fn line(text: impl std::fmt::Display) -> Result<(), Failure> {
+    print(&format!("{text}\n"))
+}
+
+/// Writes a JSON document, pretty, to standard output.
+pub fn json(value: &serde_json::Value) -> Result<(), Failure> {
+    line(format_args!("{value:#}"))
+}
+
+/// Writes one line to standard error. A standard error that nobody reads is nobody's loss.
+pub fn note(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Says why a verb failed.
+pub fn failure(voice: Voice, failure: &Failure) {
+    match voice {
+        Voice::Stado => {
+            note(format_args!("Error: {}", failure.message));
+            note(classification(failure));
+        }
+        Voice::Devmesh => note(format_args!("error: {}", failure.message)),
+    }
+}
+
+/// Prints what clap has to say: help and versions to standard output, mistakes to standard error in this binary's voice.
+/// Returns whether it was help.
+pub fn clap(voice: Voice, error: &clap::Error) -> bool {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return true;
+    }
+    let text = error.render().to_string();
+    let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+    failure(voice, &Failure::usage(message));
+    false
+}
+
+/// Whether standard error is a terminal.
+pub fn on_terminal() -> bool {
+    std::io::IsTerminal::is_terminal(&std::io::stderr())
+}

@@ -1,0 +1,22 @@
+//! What a machine may lack. A need that is listed in `tests/skips.txt` and not met lets its test pass with a line that
+//! says so; with `STADO_NO_SKIPS=1`, as in the project's checks, it fails the test.
+use super::{is_root, netns, postgres, program};
+
+const LIST: &str = include_str!("../../skips.txt");
+
+/// Whether `need` is met; see the module. Used through `needs!`.
+pub fn met(need: &str) -> bool {
+    let missing = match need {
+        "netns" if !is_root() => Some("not root".to_owned()),
+        "netns" => netns::usable().err(),
+        "sshd" => (program("sshd").is_none() || program("ssh-keygen").is_none()).then(|| "no sshd".to_owned()),
+        "postgres" => postgres::programs().is_none().then(|| "no initdb".to_owned()),
+        other => program(other).is_none().then(|| format!("no {other}")),
+    };
+    let Some(missing) = missing else { return true };
+    let listed = LIST.lines().any(|line| line.split_whitespace().next() == Some(need));
+    assert!(listed, "{need} is needed and not in tests/skips.txt: {missing}");
+    assert!(std::env::var_os("STADO_NO_SKIPS").is_none(), "{need} is needed and skips are forbidden: {missing}");
+    eprintln!("SKIPPED, needs {need}: {missing}");
+    false
+}

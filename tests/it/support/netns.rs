@@ -1,0 +1,116 @@
+//! Hosts with networks of their own, so that a link can be cut without a word to either end. One bridge in a namespace
+//! of its own joins them; the machine's own network is not touched. Addresses are in 198.18.0.0/15.
+use super::process::run;
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Whether namespaces, veth pairs, a bridge and packet filters can be made here.
+pub fn usable() -> Result<(), String> {
+    static USABLE: std::sync::OnceLock<Result<(), String>> = std::sync::OnceLock::new();
+    USABLE
+        .get_or_init(|| {
+            let missing = ["ip", "iptables"].into_iter().find(|name| super::program(name).is_none());
+            match missing {
+                Some(name) => Err(format!("no {name}")),
+                None => {
+                    std::panic::catch_unwind(|| Network::new(1).cut(0)).map_err(|_| "the kernel refuses".to_owned())
+                }
+            }
+        })
+        .clone()
+}
+
+/// Some hosts on one network.
+pub struct Network {
+    hub: String,
+    hosts: Vec<Host>,
+}
+
+/// A namespace with a loopback of its own and `eth0` on the network.
+struct Host {
+    namespace: String,
+    address: Ipv4Addr,
+}
+
+impl Network {
+    pub fn new(hosts: u8) -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let name = format!("stado-{}-{}", std::process::id(), MADE.fetch_add(1, Relaxed));
+        let mut network = Self { hub: format!("{name}-hub"), hosts: Vec::new() };
+        ip(&["netns", "add", &network.hub]);
+        network.in_hub(&["link", "add", "br0", "type", "bridge"]);
+        network.in_hub(&["link", "set", "br0", "up"]);
+        for n in 0..hosts {
+            network.join(format!("{name}-{n}"), Ipv4Addr::new(198, 18, 0, 10 + n));
+        }
+        network
+    }
+
+    fn join(&mut self, namespace: String, address: Ipv4Addr) {
+        let port = format!("port{}", self.hosts.len());
+        ip(&["netns", "add", &namespace]);
+        self.hosts.push(Host { namespace: namespace.clone(), address });
+        self.in_hub(&["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &namespace]);
+        self.in_hub(&["link", "set", &port, "master", "br0", "up"]);
+        let inside = |args: &[&str]| ip(&[&["-n", namespace.as_str()], args].concat());
+        inside(&["link", "set", "lo", "up"]);
+        inside(&["addr", "add", &format!("{address}/15"), "dev", "eth0"]);
+        inside(&["link", "set", "eth0", "up"]);
+    }
+
+    fn in_hub(&self, args: &[&str]) {
+        ip(&[&["-n", self.hub.as_str()], args].concat());
+    }
+
+    pub fn namespace(&self, host: usize) -> &str {
+        &self.hosts[host].namespace
+    }
+
+    pub fn address(&self, host: usize) -> IpAddr {
+        self.hosts[host].address.into()
+    }
+
+    /// Drops every packet of a host from now on, both ways and without a word.
+    pub fn cut(&self, host: usize) {
+        self.filter(host, "-I");
+    }
+
+    /// Undoes [`Network::cut`].
+    pub fn restore(&self, host: usize) {
+        self.filter(host, "-D");
+    }
+
+    fn filter(&self, host: usize, action: &str) {
+        for (chain, side) in [("INPUT", "-i"), ("OUTPUT", "-o")] {
+            let mut command = Command::new("ip");
+            command.args(["netns", "exec", self.namespace(host), "iptables", "-w", action, chain, side, "eth0"]);
+            run(command.args(["-j", "DROP"])).ok();
+        }
+    }
+
+    /// Runs `work` on a thread whose new sockets belong to the host.
+    pub fn inside<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
+        let namespace = std::fs::File::open(format!("/run/netns/{}", self.namespace(host))).unwrap();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                let kind = rustix::thread::LinkNameSpaceType::Network;
+                rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), Some(kind)).unwrap();
+                work()
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for namespace in self.hosts.iter().map(|host| &host.namespace).chain([&self.hub]) {
+            run(Command::new("ip").args(["netns", "del", namespace]));
+        }
+    }
+}
+
+fn ip(args: &[&str]) {
+    run(Command::new("ip").args(args)).ok();
+}
