@@ -107,9 +107,15 @@ pub struct LogArgs {
     /// Shape of the log lines
     #[arg(long, global = true, value_enum)]
     pub log_format: Option<LogFormat>,
-    /// Write the log to this file instead of standard error; a new file every day, seven kept
+    /// Write the log to this file instead of standard error; the date is added to its name when it is rotated
     #[arg(long, global = true, value_name = "PATH")]
     pub log_file: Option<PathBuf>,
+    /// When a new log file is begun [default: daily]
+    #[arg(long, global = true, value_enum, requires = "log_file")]
+    pub log_rotate: Option<LogRotate>,
+    /// Log files that are kept, the current one included [default: 7]
+    #[arg(long, global = true, value_name = "N", requires = "log_file", value_parser = clap::value_parser!(u16).range(1..))]
+    pub log_keep: Option<u16>,
 }
 
 /// Levels of the log.
@@ -129,6 +135,17 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line
     Json,
+}
+
+/// When a log file is closed and a new one begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogRotate {
+    /// One file, under exactly the given name
+    Never,
+    /// Every hour
+    Hourly,
+    /// Every day
+    Daily,
 }
 
 /// How to reach the daemon of this host.

@@ -25,7 +25,11 @@ impl Server {
                 }
                 open.extend(stream.try_clone());
                 let serve = Arc::clone(&serve);
-                thread::spawn(move || serve(stream));
+                thread::spawn(move || {
+                    let _ = stream.try_clone().and_then(|stream| serve(stream));
+                    // Its copy above keeps the connection open otherwise, and the client waiting for its end.
+                    let _ = stream.shutdown(Shutdown::Both);
+                });
             }
             for stream in open {
                 let _ = stream.shutdown(Shutdown::Both);

@@ -1,5 +1,5 @@
 //! `czekam` lines: a wait with no deadline is said when it begins and when it ends (fleet contract §7.1).
-//! The lines go to the log target `stado::fleet`; the command line prints them on stderr.
+//! The lines go to the log target `stado::fleet`, at a level that short commands print on stderr too.
 use jiff::Timestamp;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ pub fn begin(what: &str, place: &str, kind: &str) -> Wait {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let line = opening(what, place, kind, Timestamp::now(), &id);
-    tracing::info!(target: "stado::fleet", "{line}");
+    tracing::warn!(target: "stado::fleet", "{line}");
     Wait { what: what.into(), place: place.into(), id, began: Instant::now(), told: false }
 }
 
@@ -56,7 +56,7 @@ impl Wait {
     fn tell(&mut self, cause: Option<&str>) {
         self.told = true;
         let line = closing(&self.what, &self.place, self.began.elapsed().as_secs(), cause, &self.id);
-        tracing::info!(target: "stado::fleet", "{line}");
+        tracing::warn!(target: "stado::fleet", "{line}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! What exists in a Stado fleet, who may use it, where it runs, and how to reach it.
 //!
-//! Each module uses only those listed above it. This crate knows no listener.
+//! This crate knows no listener. Each module uses only those before it in this order, which a test holds to:
+//! name, fault, wire, disk, czekam, document, validate, directory, admit, edit, last_good, forwards, ledger, store, link,
+//! authority.
 //!
 //! Without the feature `full` only [`name`], [`fault`] and [`wire`] are built.
 
@@ -25,6 +27,9 @@ pub mod edit;
 #[cfg(feature = "full")]
 pub mod forwards;
 #[cfg(feature = "full")]
+#[doc(hidden)]
+pub mod fuzz;
+#[cfg(feature = "full")]
 pub mod last_good;
 #[cfg(feature = "full")]
 pub mod ledger;
@@ -38,5 +43,9 @@ pub mod validate;
 #[cfg(test)]
 #[cfg(feature = "full")]
 mod fixture;
-#[cfg(all(test, feature = "full"))]
+#[cfg(test)]
+#[cfg(feature = "full")]
+mod layers;
+#[cfg(test)]
+#[cfg(feature = "full")]
 mod testing;

@@ -69,6 +69,9 @@ pub struct Service {
 pub struct ServiceList {
     /// Sorted by name.
     pub services: Vec<Service>,
+    /// The `?owner=` that was applied, so that a client can tell a daemon that does not know it (an addition of Stado).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 /// Answer of `GET /v1/services/{name}/inspect`.
@@ -109,6 +112,63 @@ pub struct Inspect {
     /// Since when the status holds, RFC 3339 (an addition of Stado).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+    /// Something worth knowing beside it, such as what a container's health check says (an addition of Stado).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Answer of `GET /v1/refused` (an addition of Stado): what an adapter was asked to publish and does not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RefusedList {
+    /// The container engine; absent when the adapter is off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub docker: Option<EngineReport>,
+    /// Sorted by container, then service.
+    pub refused: Vec<Refused>,
+}
+
+/// How the container engine is reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EngineReport {
+    /// `connected` or `degraded`.
+    pub status: String,
+    /// Since when, RFC 3339.
+    pub since: String,
+    /// Where it listens, as `DOCKER_HOST` writes it.
+    pub endpoint: String,
+    /// Its version, once it was reached.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// Whether it was reached at least once in this run.
+    pub reached: bool,
+    /// Why it is not reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// One thing that is not served.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Refused {
+    /// `docker`.
+    pub source: String,
+    /// Service, as far as it is named.
+    pub service: String,
+    /// Container name.
+    pub container: String,
+    /// Container id.
+    pub container_id: String,
+    /// The label that is wrong, when one is.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// Why.
+    pub reason: String,
+    /// What to do.
+    pub remedy: String,
+    /// Since when, RFC 3339.
+    pub since: String,
 }
 
 /// Body of `POST /v1/registrations`. The server reads it by its own strict, case-insensitive reader.

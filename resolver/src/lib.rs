@@ -5,6 +5,9 @@ pub mod api;
 pub mod apply;
 pub mod conn;
 pub mod daemon;
+pub mod docker;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod gate;
 pub mod mesh;
 pub mod publish;

@@ -32,9 +32,15 @@ pub struct MeshFlags {
     /// How long a stop waits for open connections [default: 5s]
     #[arg(long, value_name = "DURATION")]
     pub shutdown_timeout: Option<String>,
-    /// Bind frontends on these addresses too, such as a container bridge's
+    /// Bind frontends on these addresses too, such as a container bridge's, so that containers reach them
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub also_bind: Vec<String>,
+    /// Say a second time that this address may be bound although others than this machine reach it
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    pub allow_beyond_this_machine: Vec<String>,
+    /// Serve the metrics on this loopback address too; the control socket always has them
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics_bind: Option<String>,
     /// Watch containers [default: true]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub docker_enabled: Option<String>,

@@ -1,3 +1,4 @@
+use super::JsonArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -15,9 +16,19 @@ pub enum RegistryCommand {
     Myself(SelfArgs),
     /// Change one field
     Set(SetArgs),
-    /// Declare hosts
+    /// Hosts and how they are reached
     #[command(subcommand)]
     Host(HostCommand),
+    /// Found a registry from a file, where there is none
+    Import(ImportArgs),
+    /// What the document declares and this host contradicts; exit 0 only when nothing does
+    Doctor(JsonArgs),
+    /// Earlier versions: when, by whom
+    History(HistoryArgs),
+    /// What differs between two versions
+    Diff(DiffArgs),
+    /// Put an earlier version back, under a new generation
+    Rollback(RollbackArgs),
 }
 
 /// `registry validate`.
@@ -25,6 +36,9 @@ pub enum RegistryCommand {
 pub struct ValidateArgs {
     /// File to check; the stored document when left out, standard input when `-`
     pub path: Option<PathBuf>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `registry push`.
@@ -72,6 +86,9 @@ pub struct SelfArgs {
     /// The name only
     #[arg(long)]
     pub name_only: bool,
+    /// One JSON document
+    #[arg(long, conflicts_with = "name_only")]
+    pub json: bool,
 }
 
 /// `registry set`.
@@ -93,6 +110,116 @@ pub struct SetArgs {
 pub enum HostCommand {
     /// Declare a host
     Add(HostAddArgs),
+    /// What the registry declares about a host
+    Show(HostArgs),
+    /// Take a host out of the registry
+    Remove(HostArgs),
+    /// The ways to a host, tried in order
+    #[command(subcommand)]
+    Path(PathCommand),
+}
+
+/// A host by its name.
+#[derive(Debug, Clone, Args)]
+pub struct HostArgs {
+    /// Its name
+    pub host: String,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `registry host path …`.
+#[derive(Debug, Subcommand)]
+pub enum PathCommand {
+    /// In the order in which they are tried
+    List(HostArgs),
+    /// Declare a way, or point one elsewhere
+    Set(PathSetArgs),
+    /// Take a way away
+    Remove(PathRemoveArgs),
+}
+
+/// `registry host path set`.
+#[derive(Debug, Clone, Args)]
+pub struct PathSetArgs {
+    /// Name of the host
+    pub host: String,
+    /// Name of the way; `primary` is the host's own `ssh`
+    pub path: String,
+    /// Where it leads, [user@]host[:port]
+    #[arg(long)]
+    pub ssh: String,
+    /// Place among the fallbacks, from 1 [default: where it is, else last]
+    #[arg(long, value_name = "N")]
+    pub priority: Option<usize>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `registry host path remove`.
+#[derive(Debug, Clone, Args)]
+pub struct PathRemoveArgs {
+    /// Name of the host
+    pub host: String,
+    /// Name of the way
+    pub path: String,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `registry import`.
+#[derive(Debug, Clone, Args)]
+pub struct ImportArgs {
+    /// File with the document, or `-` for standard input
+    pub path: PathBuf,
+    /// Print the receipt as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `registry history`.
+#[derive(Debug, Clone, Args)]
+pub struct HistoryArgs {
+    /// Only the newest
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// This host's own store, whoever the authority is (run by other hosts over SSH)
+    #[arg(long, hide = true)]
+    pub here: bool,
+    /// One version's document on one line (run by other hosts over SSH)
+    #[arg(long, hide = true, value_name = "G", requires = "here")]
+    pub content: Option<String>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `registry diff`.
+#[derive(Debug, Clone, Args)]
+pub struct DiffArgs {
+    /// Earlier version, or the beginning of one [default: the one before]
+    pub from: Option<String>,
+    /// Later version [default: the one that is stored now]
+    pub to: Option<String>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `registry rollback`.
+#[derive(Debug, Clone, Args)]
+pub struct RollbackArgs {
+    /// Version to put back, or the beginning of one [default: the one before]
+    pub version: Option<String>,
+    /// Put it back although it declares no target and the stored one does
+    #[arg(long)]
+    pub allow_empty_fleet: bool,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `registry host add`.
@@ -109,4 +236,7 @@ pub struct HostAddArgs {
     /// Kind of target
     #[arg(long, default_value = "local")]
     pub kind: String,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
 }

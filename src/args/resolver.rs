@@ -6,13 +6,25 @@ use clap::{Args, Subcommand};
 pub enum ResolverCommand {
     /// Run the daemon of this host until it is told to stop
     Serve(Box<ResolverServe>),
+    /// Stop the resolver of this home: open streams may end first, a second stop ends them
+    Stop(LifeArgs),
+    /// Let the resolver of this home end its streams and run its command again, with a new binary if there is one
+    Restart(LifeArgs),
     /// Whether this host's routes work, and what stands in their way; exit 0 only when ready
     Status(StatusArgs),
     /// Ask the directory for one service as one consumer
     Resolve(DirectoryResolveArgs),
     /// Print the registry and its store version on one line (run by other hosts over SSH)
     #[command(hide = true)]
-    Snapshot,
+    Snapshot(SnapshotArgs),
+}
+
+/// `resolver snapshot`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SnapshotArgs {
+    /// Only that nothing changed, when the store still is at this version
+    #[arg(long, value_name = "G")]
+    pub if_newer_than: Option<String>,
 }
 
 /// `resolver serve`.
@@ -36,6 +48,14 @@ pub struct CombinedServe {
     pub auto: bool,
     #[command(flatten)]
     pub serve: ResolverServe,
+}
+
+/// `resolver stop` and `resolver restart`.
+#[derive(Debug, Clone, Args)]
+pub struct LifeArgs {
+    /// Give up waiting after this long; what was asked for still happens
+    #[arg(long = "for", default_value = "30s", value_name = "DURATION")]
+    pub limit: String,
 }
 
 /// `resolver status`.

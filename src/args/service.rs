@@ -71,6 +71,12 @@ pub struct ListArgs {
     /// Only services in this status (ready, unavailable)
     #[arg(long)]
     pub status: Option<String>,
+    /// Only services of this owner key, or of keys that begin with it and a colon (docker:checkout)
+    #[arg(long, value_name = "KEY")]
+    pub owner: Option<String>,
+    /// What containers ask for and do not get, with the reason and what to do
+    #[arg(long, conflicts_with = "status")]
+    pub refused: bool,
     #[command(flatten)]
     pub daemon: DaemonArgs,
     #[command(flatten)]

@@ -3,7 +3,8 @@ use super::error::Error;
 use super::http::{Answer, Request, exchange};
 use serde::de::DeserializeOwned;
 use stado_fleet::wire::{
-    ErrorEnvelope, Health, HeartbeatResponse, Inspect, RegisterRequest, RegisterResponse, Service, ServiceList,
+    ErrorEnvelope, Health, HeartbeatResponse, Inspect, RefusedList, RegisterRequest, RegisterResponse, Service,
+    ServiceList,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -63,6 +64,27 @@ impl Api {
         self.get("/v1/health".into()).await
     }
 
+    /// Whether the daemon has what Stado adds to the first specification (forget, pin, rename, events, owners).
+    pub async fn has_additions(&self) -> Result<bool, Error> {
+        match self.get::<serde::de::IgnoredAny>("/v1/openapi.json".into()).await {
+            Ok(_) => Ok(true),
+            Err(Error::Api { status: 404 | 405, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The services of one owner: those whose owner key is `owner`, or begins with it and a colon (`docker:checkout`).
+    pub async fn list_owned(&self, owner: &str) -> Result<Vec<Service>, Error> {
+        let found: ServiceList = self.get(format!("/v1/services?owner={}", segment(owner))).await?;
+        // A daemon that does not know the filter would have answered everything.
+        match found.owner {
+            Some(_) => Ok(found.services),
+            None => {
+                Err(Error::Invalid("this daemon cannot list by owner; `inspect` shows the owner of one service".into()))
+            }
+        }
+    }
+
     /// Every known service, sorted by name.
     pub async fn list(&self) -> Result<Vec<Service>, Error> {
         Ok(self.get::<ServiceList>("/v1/services".into()).await?.services)
@@ -76,6 +98,12 @@ impl Api {
     /// One service with its backend and producer.
     pub async fn inspect(&self, name: &str) -> Result<Inspect, Error> {
         self.get(format!("/v1/services/{}/inspect", segment(name))).await
+    }
+
+    /// What containers ask for and do not get, and how their engine is reached. Daemons of the first version do not
+    /// know the question.
+    pub async fn refused(&self) -> Result<RefusedList, Error> {
+        self.get("/v1/refused".into()).await
     }
 
     /// Creates a registration. With an `idempotency_key` (printable, one line), a repeated request answers the

@@ -2,11 +2,22 @@
 use stado_fleet::fault::{Blame, Class, Faulty};
 use std::path::PathBuf;
 
+/// The next step when nobody is there at all; another cause has another remedy.
+fn how_to_start(cause: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind::{ConnectionRefused, NotFound};
+    match cause.kind() {
+        NotFound | ConnectionRefused => {
+            "; no daemon runs here, start one with `stado resolver serve` or `devmeshd serve`"
+        }
+        _ => "",
+    }
+}
+
 /// Why a call of the client library failed. Branch on [`Error::code`], never on the text.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No daemon answered at the socket within the deadline, or it broke off.
-    #[error("devmesh daemon unreachable at {}: {cause}", socket.display())]
+    #[error("devmesh daemon unreachable at {}: {cause}{}", socket.display(), how_to_start(cause))]
     Unreachable {
         /// The socket that was asked.
         socket: PathBuf,

@@ -25,7 +25,7 @@ impl Fleet {
     /// Reads the settings and opens the store.
     pub(crate) fn open(env: &Env) -> Result<Self, Failure> {
         let host = HostConfig::read(env, None)?;
-        let store = host.storage.open()?;
+        let store = host.open_store()?;
         Ok(Self {
             last_good: LastGood::new(host.stado_home.join("cache")),
             link: Link::new(host.link.clone()),
@@ -50,10 +50,12 @@ impl Fleet {
         Ok(answer)
     }
 
-    /// Where the registry is read and written.
-    pub(crate) fn source(&self) -> Source {
-        let copy = self.copy();
-        authority::locate(copy.as_ref(), self.me_in(copy.as_ref()).as_ref(), Arc::clone(&self.store))
+    /// Where the registry is read and written. A copy that cannot be read names nobody, and never founds a second fleet.
+    pub(crate) async fn source(&self) -> Result<Source, Failure> {
+        let me = |registry: &Registry| self.host.target.clone().or_else(|| self.me(registry).ok().flatten());
+        let here = authority::here(&me, &self.store, &self.last_good).await?;
+        here.notices.iter().for_each(ui::note);
+        Ok(here.source)
     }
 
     /// This host's copy; a corrupt one is said on standard error by whoever reads the registry.

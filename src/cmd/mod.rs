@@ -3,6 +3,7 @@ mod directory;
 mod fleet;
 mod input;
 mod probe;
+mod provenance;
 mod registry;
 mod resolver;
 mod run;

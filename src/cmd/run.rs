@@ -2,7 +2,7 @@
 use super::{directory, registry, resolver, serve, service};
 use crate::args::{
     self, ConsumerCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, LogArgs, LogLevel,
-    RegistryCommand, ResolverCommand, ServiceCommand, ServicesCommand, StadoCommand,
+    PathCommand, RegistryCommand, ResolverCommand, ServiceCommand, ServicesCommand, StadoCommand,
 };
 use crate::config::Env;
 use crate::exit::{self, Failure, Outcome, Verb, Voice};
@@ -94,7 +94,23 @@ async fn registry_verb(command: RegistryCommand, env: &Env) -> Verb {
         RegistryCommand::Pull(args) => registry::pull(args, env).await,
         RegistryCommand::Myself(args) => registry::myself(args, env).await,
         RegistryCommand::Set(args) => registry::set(args, env).await,
-        RegistryCommand::Host(HostCommand::Add(args)) => registry::host_add(args, env).await,
+        RegistryCommand::Host(command) => host_verb(command, env).await,
+        RegistryCommand::Import(args) => registry::import(args, env).await,
+        RegistryCommand::Doctor(args) => registry::doctor(args, env).await,
+        RegistryCommand::History(args) => registry::history(args, env).await,
+        RegistryCommand::Diff(args) => registry::diff(args, env).await,
+        RegistryCommand::Rollback(args) => registry::rollback(args, env).await,
+    }
+}
+
+async fn host_verb(command: HostCommand, env: &Env) -> Verb {
+    match command {
+        HostCommand::Add(args) => registry::host_add(args, env).await,
+        HostCommand::Show(args) => registry::host_show(args, env).await,
+        HostCommand::Remove(args) => registry::host_remove(args, env).await,
+        HostCommand::Path(PathCommand::List(args)) => registry::path_list(args, env).await,
+        HostCommand::Path(PathCommand::Set(args)) => registry::path_set(args, env).await,
+        HostCommand::Path(PathCommand::Remove(args)) => registry::path_remove(args, env).await,
     }
 }
 
@@ -102,7 +118,9 @@ async fn resolver_verb(command: ResolverCommand, env: &Env) -> Verb {
     match command {
         ResolverCommand::Status(args) => resolver::status(args, env).await,
         ResolverCommand::Resolve(args) => resolver::resolve(args, env).await,
-        ResolverCommand::Snapshot => resolver::snapshot(env).await,
+        ResolverCommand::Snapshot(args) => resolver::snapshot(args, env).await,
+        ResolverCommand::Stop(args) => resolver::stop(args, env).await,
+        ResolverCommand::Restart(args) => resolver::restart(args, env).await,
         ResolverCommand::Serve(_) => Err(Failure::usage("the daemon is not a short verb")),
     }
 }

@@ -59,6 +59,10 @@ pub struct Storage {
     pub local_path: PathBuf,
     /// `storage.stado.url`, when set.
     pub stado_url: Option<String>,
+    /// `storage.stado.token_file`, when set.
+    pub stado_token_file: Option<PathBuf>,
+    /// `storage.stado.ca_file`, when set.
+    pub stado_ca_file: Option<PathBuf>,
 }
 
 impl FleetFile {
@@ -130,7 +134,15 @@ impl Storage {
             None if backend == Backend::Local => env.home()?.join(".stado/local-storage"),
             None => PathBuf::new(),
         };
-        Ok(Self { backend, local_path, stado_url: setting("WC_STADO_STORAGE_URL", "storage.stado.url")? })
+        let file_setting =
+            |variable: &str, key: &str| setting(variable, key)?.map(|path| env.expand(&path)).transpose();
+        Ok(Self {
+            backend,
+            local_path,
+            stado_url: setting("WC_STADO_STORAGE_URL", "storage.stado.url")?,
+            stado_token_file: file_setting("WC_STADO_STORAGE_TOKEN_FILE", "storage.stado.token_file")?,
+            stado_ca_file: file_setting("WC_STADO_STORAGE_CA_FILE", "storage.stado.ca_file")?,
+        })
     }
 }
 

@@ -29,6 +29,8 @@ pub struct HostConfig {
     pub storage: Storage,
     /// Keys and host keys.
     pub link: LinkConfig,
+    /// Address of the host from which this process was started over SSH.
+    pub ssh_client: Option<String>,
 }
 
 impl HostConfig {
@@ -50,9 +52,24 @@ impl HostConfig {
             forwards_dir: env.path("STADO_FORWARDS_DIR").unwrap_or_else(|| stado_home.join("forwards")),
             storage: Storage::read(&FleetFile::find(env)?, env)?,
             link: link(env, &home, &stado_home, &user)?,
+            // "client port server port", set by sshd.
+            ssh_client: env.text("SSH_CONNECTION")?.and_then(|c| c.split(' ').next().map(str::to_owned)),
             stado_home,
             user,
         })
+    }
+}
+
+impl HostConfig {
+    /// Names of what a daemon would have to be started again for, when `other` is read in this one's place.
+    pub fn changed(&self, other: &Self) -> Vec<&'static str> {
+        let all = [
+            ("target", self.target != other.target),
+            ("api_bind", self.api_bind != other.api_bind),
+            ("gate.bind", self.gate_bind != other.gate_bind),
+            ("storage", self.storage != other.storage),
+        ];
+        all.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
     }
 }
 

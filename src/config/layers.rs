@@ -92,6 +92,12 @@ impl Layers {
         self.effective(name).is_some_and(|(source, _)| source > Source::Defaults)
     }
 
+    /// Names of the settings whose value that counts is another one in `other`.
+    pub fn changed(&self, other: &Self) -> Vec<&'static str> {
+        let differs = |name: &str| self.effective(name).map(|(_, v)| v) != other.effective(name).map(|(_, v)| v);
+        self.settings.iter().map(|s| s.name).filter(|name| differs(name)).collect()
+    }
+
     /// All settings.
     pub fn iter(&self) -> impl Iterator<Item = &Setting> {
         self.settings.iter()

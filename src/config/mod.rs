@@ -1,5 +1,6 @@
 //! Configuration: layers with the source of every value. The environment is read here and nowhere else.
 
+mod docker;
 mod duration;
 mod env;
 mod fleet;
@@ -8,6 +9,7 @@ mod layers;
 mod mesh;
 mod store;
 
+pub(crate) use docker::docker_lookup;
 pub use duration::{format_duration, parse_duration};
 pub use env::Env;
 pub use fleet::{Backend, FleetFile, Storage};

@@ -1,9 +1,10 @@
 //! Log lines: fleet lines bare, mesh lines `key=value`, everything else `key=value` with its origin; JSON on request.
-use crate::args::{LogArgs, LogFormat, LogLevel};
+use crate::args::{LogArgs, LogFormat, LogLevel, LogRotate};
 use crate::exit::Failure;
 use std::fmt;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
+use tracing_appender::rolling::Rotation;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -12,7 +13,7 @@ use tracing_subscriber::registry::LookupSpan;
 const FLEET: &str = "stado::fleet";
 const MESH: &str = "stado::mesh";
 /// Old files that a log with a file name keeps.
-const KEPT: usize = 7;
+const KEPT: u16 = 7;
 
 /// Starts the process's log. The guard, when there is one, has to live as long as the process.
 pub fn start(
@@ -30,12 +31,16 @@ pub fn start(
         |why: &dyn fmt::Display| Failure::config(format!("cannot write the log file {}: {why}", path.display()));
     let name = path.file_name().ok_or_else(|| cannot(&"it names no file"))?.to_string_lossy().into_owned();
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let appender = tracing_appender::rolling::Builder::new()
-        .rotation(tracing_appender::rolling::Rotation::DAILY)
-        .filename_prefix(name)
-        .max_log_files(KEPT)
-        .build(parent.unwrap_or_else(|| std::path::Path::new(".")))
-        .map_err(|e| cannot(&e))?;
+    let rotation = match args.log_rotate.unwrap_or(LogRotate::Daily) {
+        LogRotate::Never => Rotation::NEVER,
+        LogRotate::Hourly => Rotation::HOURLY,
+        LogRotate::Daily => Rotation::DAILY,
+    };
+    let mut files = tracing_appender::rolling::Builder::new().filename_prefix(name).rotation(rotation.clone());
+    if rotation != Rotation::NEVER {
+        files = files.max_log_files(args.log_keep.unwrap_or(KEPT).into());
+    }
+    let appender = files.build(parent.unwrap_or_else(|| std::path::Path::new("."))).map_err(|e| cannot(&e))?;
     let (writer, guard) = tracing_appender::non_blocking(appender);
     let _ = builder.with_writer(writer).try_init();
     Ok(Some(guard))

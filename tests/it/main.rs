@@ -13,12 +13,26 @@
 mod support;
 
 mod bad_input;
+mod cli_reference;
 mod cli_story;
+mod client_example;
 mod client_story;
 mod dependencies;
+mod docker_story;
+mod documents;
 mod example_story;
 mod fleet_story;
+mod life_story;
 mod mesh_kill;
 mod mesh_story;
+mod metrics_page;
+mod neighbours;
+mod object_store_story;
+mod outage_cells;
 mod outage_story;
+mod readme;
+mod registry_faults;
+mod registry_story;
 mod rig;
+mod run_story;
+mod state_story;

@@ -170,3 +170,14 @@ fn a_lease_that_is_not_renewed_ends_and_the_address_stays() {
     assert_eq!(endpoint(&home, "a.b"), Some(before.clone()));
     assert_eq!(ask(&before, "1").as_deref(), Some("y:1"));
 }
+
+#[test]
+fn a_backend_that_does_not_answer_is_named_in_the_log() {
+    let home = Home::new();
+    let mut daemon = serve(&home, &[]);
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    home.devmesh(&["register", "--name", "a.b", "--backend", &gone.to_string(), "--once"]).ok();
+    let address = endpoint(&home, "a.b").unwrap();
+    assert_eq!(ask(&address, "1"), None);
+    daemon.expect(&format!("msg=tcp_dial_failed service=a.b frontend={address} backend={gone} error="));
+}

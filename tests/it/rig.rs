@@ -28,8 +28,15 @@ fn commands_of_a_home_inherit_nothing() {
     home.set("STADO_TARGET", "here");
     let env = run(&mut home.command("/usr/bin/env", &[])).ok().stdout;
     let names: BTreeSet<_> = env.lines().filter_map(|l| l.split('=').next()).collect();
-    let expected =
-        ["DEVMESH_TCP_FRONTEND_MAX", "DEVMESH_TCP_FRONTEND_MIN", "HOME", "PATH", "RUST_BACKTRACE", "STADO_TARGET"];
+    let expected = [
+        "DEVMESH_DOCKER_ENABLED",
+        "DEVMESH_TCP_FRONTEND_MAX",
+        "DEVMESH_TCP_FRONTEND_MIN",
+        "HOME",
+        "PATH",
+        "RUST_BACKTRACE",
+        "STADO_TARGET",
+    ];
     assert_eq!(names, expected.into(), "{env}");
     assert!(env.contains(&format!("HOME={}\n", home.path().display())));
 }

@@ -110,13 +110,7 @@ fn unanswered(authority: &RemoteAuthority, e: &LinkError) -> Result<Outcome, Reg
     if matches!(e.stage, Stage::Exec | Stage::Limit) {
         return Ok(Outcome::Unknown(format!("registry write through authority {}: {e}", authority.target)));
     }
-    let class = if e.class == Class::Auth { Class::Auth } else { Class::InfraDown };
-    let sentence = format!(
-        "registry write through authority {}: no SSH connection path answered ({})",
-        authority.target,
-        e.causes()
-    );
-    Err(RegistryError::new(class, sentence))
+    Err(RegistryError::write_unreached(e.class, &authority.target, e.causes()))
 }
 
 fn answered(

@@ -7,13 +7,16 @@ const CHATTER: usize = 64 << 10;
 /// How much of it is quoted.
 const QUOTED: usize = 80;
 
-/// `{"store_version":…,"document":…}` (§3.2). Unknown keys are refused.
+/// `{"store_version":…,"document":…}` (§3.2), or `{"store_version":…,"unchanged":true}` to who asked for something newer.
+/// Unknown keys are refused.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Envelope<'a> {
     pub(super) store_version: crate::name::StoreVersion,
-    #[serde(borrow)]
-    pub(super) document: &'a RawValue,
+    #[serde(borrow, default)]
+    pub(super) document: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(super) unchanged: bool,
 }
 
 /// An answer, and what came before it.
@@ -85,7 +88,7 @@ mod tests {
             "the registry authority printed 35 bytes before its answer, which were skipped: \"Welcome to \
              control-host\\n{ not json\\n\"; a login script there writes to standard output"
         );
-        assert_eq!(heard.answer.document.get(), r#"{"schema_version":2,"targets":[]}"#);
+        assert_eq!(heard.answer.document.unwrap().get(), r#"{"schema_version":2,"targets":[]}"#);
         assert!(find::<Envelope<'_>>(ANSWER.as_bytes()).unwrap().warning("x").is_none());
     }
 

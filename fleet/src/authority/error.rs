@@ -1,6 +1,6 @@
 //! A failed read or write of the registry.
 use crate::fault::{Blame, Class, Faulty};
-use crate::name::StoreVersion;
+use crate::name::{StoreVersion, TargetName};
 use crate::store::StoreError;
 
 /// A failed read or write of the registry; `Display` is the contract's sentence.
@@ -13,12 +13,38 @@ pub struct RegistryError {
     pub class: Class,
     /// For `Moved`: the version that was found (`None` = absent or raced).
     pub found: Option<StoreVersion>,
+    /// Why each connection path to the authority did not carry anything, when none did.
+    pub(super) unreached: Option<String>,
+    /// For a write that was applied and could not be confirmed because another one landed since: what it wrote.
+    pub(super) overtaken: Option<StoreVersion>,
 }
 
 impl RegistryError {
     /// An error of a class.
     pub fn new(class: Class, sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), class, found: None }
+        Self { sentence: sentence.into(), class, found: None, unreached: None, overtaken: None }
+    }
+
+    /// No connection path carried a read; `causes` says why of each.
+    pub(super) fn unreached(class: Class, causes: String) -> Self {
+        let sentence = format!("no registry authority SSH connection path answered ({causes})");
+        Self { unreached: Some(causes), ..Self::new(class, sentence) }
+    }
+
+    /// The same failure where a write begins with it (§3.5).
+    pub(super) fn of_write(self, authority: &TargetName) -> Self {
+        match &self.unreached {
+            Some(causes) => Self::write_unreached(self.class, authority, causes),
+            None => self,
+        }
+    }
+
+    /// No connection path carried a write.
+    pub(super) fn write_unreached(class: Class, authority: &TargetName, causes: &str) -> Self {
+        let class = if class == Class::Auth { class } else { Class::InfraDown };
+        let sentence =
+            format!("registry write through authority {authority}: no SSH connection path answered ({causes})");
+        Self::new(class, sentence)
     }
 
     /// There is no registry at `location`.
@@ -46,7 +72,7 @@ impl RegistryError {
              document is valid."
         );
         let found = if let Found::At(version) = found { Some(version) } else { None };
-        Self { sentence, class: Class::Moved, found }
+        Self { sentence, class: Class::Moved, found, unreached: None, overtaken: None }
     }
 }
 

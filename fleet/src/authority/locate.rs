@@ -24,7 +24,21 @@ pub struct RemoteAuthority {
     pub command: String,
     /// Its connection paths, in order.
     pub paths: Vec<ConnectionPath>,
+    /// The store that this host shares with it, read when no snapshot can be.
+    pub shared: Option<SharedStore>,
 }
+
+/// A store that several hosts read and write.
+#[derive(Debug, Clone)]
+pub struct SharedStore(pub Arc<dyn RegistryStore>);
+
+impl PartialEq for SharedStore {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for SharedStore {}
 
 impl Source {
     /// As people see it: the store's location, or `<target>:registry.json`.
@@ -63,6 +77,7 @@ fn source(registry: &Registry, me: Option<&TargetName>, store: Arc<dyn RegistryS
                 target: directory.authority_target.clone(),
                 command: directory.authority_command.clone(),
                 paths: paths.unwrap_or_default(),
+                shared: store.shared().then(|| SharedStore(store)),
             })
         }
         _ => Source::Store(store),

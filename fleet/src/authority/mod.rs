@@ -8,25 +8,33 @@ mod error;
 mod exec;
 mod fetch;
 mod first;
+mod history;
 mod locate;
+mod newer;
 mod push;
 mod read;
 mod receipt;
 mod refusals;
 mod remote;
+mod routes;
 mod serve;
+mod write;
 
 pub use commit::{Committed, commit};
+pub use confirm::commit_edit;
 pub use error::RegistryError;
 pub use exec::Exec;
 pub use fetch::{fetch, fetch_raw, fetch_since, record};
 pub use first::first_copy;
-pub use locate::{RemoteAuthority, Source, locate, next_source};
+pub use history::{HistoryReport, content, content_line, history};
+pub use locate::{RemoteAuthority, SharedStore, Source, locate, next_source};
 pub use push::{PushRefused, PushRequest, push};
 pub use read::{Answer, Here, Origin, Reading, here, read_for_verbs};
 pub use receipt::{PullReceipt, PushReceipt};
 pub use refusals::{RefusalRecord, Refusals};
+pub use routes::PublishedRoutes;
 pub use serve::snapshot_line;
+pub use write::fetch_for_write;
 
 #[cfg(test)]
 mod tests;

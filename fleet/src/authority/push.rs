@@ -2,11 +2,12 @@
 //! swap or create, read-back, receipt (fleet contract §6.2).
 use super::error::Found;
 use super::exec::Exec;
-use super::fetch::{fetch_stored, off_thread};
+use super::fetch::off_thread;
 use super::receipt::PushReceipt;
+use super::write::{before_a_write, still_authority};
 use super::{RegistryError, Source, commit};
 use crate::document::Document;
-use crate::edit::{Overrides, guard_push};
+use crate::edit::{Overrides, check_write, guard_push};
 use crate::fault::{Blame, Class, Faulty};
 use crate::name::StoreVersion;
 use crate::validate::validate;
@@ -62,8 +63,15 @@ pub async fn push(source: &Source, exec: &dyn Exec, request: PushRequest) -> Res
 
 async fn push_checked(source: &Source, exec: &dyn Exec, request: PushRequest) -> Result<PushReceipt, RegistryError> {
     let PushRequest { bytes, if_generation, overrides } = request;
-    let document = off_thread(move || checked(bytes)).await?;
-    let held = held(source, exec).await?;
+    let (document, invalid) = off_thread(move || parsed(bytes)).await?;
+    let held = match (held(source, exec).await, invalid) {
+        (Err(_), Some(invalid)) => return Err(invalid),
+        (held, None) => held?,
+        (Ok(held), Some(_)) => {
+            scoped(held.as_ref(), &document).await?;
+            held
+        }
+    };
     check_generation(&source.location(), if_generation.as_ref(), held.as_ref())?;
     let before = held.as_ref().and_then(|h| Some((h.document.as_ref()?, &h.version)));
     guard_push(before, &document, overrides).map_err(|e| RegistryError::new(Class::Refused, e.to_string()))?;
@@ -72,16 +80,31 @@ async fn push_checked(source: &Source, exec: &dyn Exec, request: PushRequest) ->
     Ok(PushReceipt::pushed(committed.location, if_generation, committed.version, committed.replaced))
 }
 
-fn checked(bytes: Arc<[u8]>) -> Result<Document, RegistryError> {
-    let invalid = |e: &dyn std::fmt::Display| RegistryError::new(Class::Config, e.to_string());
-    let document = Document::parse(bytes).map_err(|e| invalid(&e))?;
-    Ok(validate(document).map_err(|e| invalid(&e))?.document)
+/// The document, and what is wrong with it.
+fn parsed(bytes: Arc<[u8]>) -> Result<(Document, Option<RegistryError>), RegistryError> {
+    let document = Document::parse(bytes).map_err(|e| RegistryError::new(Class::Config, e.to_string()))?;
+    let invalid = validate(document.clone()).err().map(|e| RegistryError::new(Class::Config, e.to_string()));
+    Ok((document, invalid))
+}
+
+/// Faults that were there before hold nothing back, where the document leaves their sections as they are.
+async fn scoped(held: Option<&Held>, next: &Document) -> Result<(), RegistryError> {
+    let (before, next) = (held.and_then(|h| h.document.clone()), next.clone());
+    let told = off_thread(move || {
+        check_write(before.as_ref(), &next).map_err(|e| RegistryError::new(Class::Config, e.to_string()))
+    });
+    if let Some(line) = told.await? {
+        tracing::warn!(target: "stado::fleet", "{line}");
+    }
+    Ok(())
 }
 
 async fn held(source: &Source, exec: &dyn Exec) -> Result<Option<Held>, RegistryError> {
-    let Some(stored) = fetch_stored(source, exec).await? else { return Ok(None) };
+    let Some(stored) = before_a_write(source, exec).await? else { return Ok(None) };
     let held = off_thread(move || Ok(Held { document: Document::parse(stored.bytes).ok(), version: stored.version }));
-    held.await.map(Some)
+    let held = held.await?;
+    held.document.as_ref().map_or(Ok(()), |document| still_authority(source, document))?;
+    Ok(Some(held))
 }
 
 fn check_generation(location: &str, asked: Option<&StoreVersion>, held: Option<&Held>) -> Result<(), RegistryError> {

@@ -1,6 +1,7 @@
 //! What a verb reads: the authority's snapshot, the store, or this host's copy, and what it says about that.
 use super::exec::Exec;
-use super::{RegistryError, Source, fetch, locate};
+use super::fetch::fetch_told;
+use super::{RegistryError, RemoteAuthority, SharedStore, Source, locate};
 use crate::admit::Snapshot;
 use crate::document::Registry;
 use crate::fault::Class;
@@ -125,21 +126,13 @@ async fn read_source(
     source: &Source,
     notices: &mut Vec<String>,
 ) -> Result<(Snapshot, Origin), RegistryError> {
-    let absent = |source: &Source| RegistryError::absent(&source.location());
-    match (source, fetch(source, reading.exec).await) {
-        (Source::Store(_), read) => Ok((read?.ok_or_else(|| absent(source))?, Origin::Store)),
-        (Source::Remote(_), Ok(read)) => Ok((read.ok_or_else(|| absent(source))?, Origin::Authority)),
-        (Source::Remote(_), Err(e)) if reading.store.shared() => {
-            let location = reading.store.location();
-            notices.push(format!(
-                "stado: the registry authority's snapshot could not be read ({e}); reading the registry store at {location} \
-                 instead"
-            ));
-            let store = Source::Store(Arc::clone(&reading.store));
-            Ok((fetch(&store, reading.exec).await?.ok_or_else(|| absent(&store))?, Origin::Store))
-        }
-        (Source::Remote(_), Err(e)) => Err(e),
-    }
+    let told = fetch_told(source, reading.exec, None).await;
+    notices.extend(told.notices);
+    let absent = || match source {
+        Source::Remote(RemoteAuthority { shared: Some(SharedStore(store)), .. }) => store.location(),
+        _ => source.location(),
+    };
+    told.result?.ok_or_else(|| RegistryError::absent(&absent()))
 }
 
 /// Records what was read from the authority. A local directory is not recorded: a copy of it would outlive this host's

@@ -1,12 +1,14 @@
 //! One snapshot from an authority on another host (fleet contract §3.2).
 use super::envelope::{self, Envelope};
-use super::exec::{Exec, quoted};
-use super::{RegistryError, RemoteAuthority};
+use super::exec::{Exec, quoted, quoted_if_needed};
+use super::{RegistryError, RemoteAuthority, newer};
 use crate::fault::Class;
 use crate::link::{ExecLimits, ExecOutput, LinkError, Stage};
+use crate::name::StoreVersion;
 use crate::store::Stored;
 use std::time::Duration;
 
+const SNAPSHOT: &str = "resolver snapshot";
 /// Largest snapshot that is read. Older readers stop at 1 MiB.
 const LARGEST: usize = 64 << 20;
 /// From connect to last byte.
@@ -14,29 +16,56 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// A read that takes longer is announced.
 const BLINK: Duration = Duration::from_secs(2);
 
-/// Reads the document's bytes and version. Every path is tried in order; then, when the transport failed, all once more
-/// on new sessions: a session that died unnoticed must not keep a reader from a healthy authority (§8.9).
-pub(super) async fn read(authority: &RemoteAuthority, exec: &dyn Exec) -> Result<Stored, RegistryError> {
+/// What an authority answered.
+pub(super) enum Answered {
+    /// The document and its version.
+    Whole(Stored),
+    /// It still is at the version that was held.
+    Unchanged,
+}
+
+/// Reads the document's bytes and version, or that nothing changed since `held`. Every path is tried in order; then, when
+/// the transport failed, all once more on new sessions: a session that died unnoticed must not keep a reader from a
+/// healthy authority (§8.9).
+pub(super) async fn read(
+    authority: &RemoteAuthority,
+    exec: &dyn Exec,
+    held: Option<&StoreVersion>,
+) -> Result<Answered, RegistryError> {
     if authority.paths.is_empty() {
         return Err(RegistryError::new(Class::Config, "registry authority has no SSH connection path"));
     }
-    let place = format!("registry authority {}", authority.target);
-    let attempt = crate::czekam::when_long(BLINK, "registry snapshot", &place, "ssh", twice(authority, exec));
-    stored(authority, attempt.await?)
+    if let Some(held) = held.filter(|_| newer::asks(authority)) {
+        let since = format!("{SNAPSHOT} --if-newer-than {}", quoted_if_needed(held.as_str()));
+        let output = waited(authority, exec, &since).await?;
+        if output.status == Some(0) {
+            return answered(authority, output, Some(held));
+        }
+        // An authority before this flag refuses it; one that fails for another reason fails again and says why.
+        let whole = answered(authority, waited(authority, exec, SNAPSHOT).await?, None)?;
+        newer::forget(authority);
+        return Ok(whole);
+    }
+    answered(authority, waited(authority, exec, SNAPSHOT).await?, None)
 }
 
-async fn twice(authority: &RemoteAuthority, exec: &dyn Exec) -> Result<ExecOutput, RegistryError> {
-    let first = match once(authority, exec).await {
+async fn waited(authority: &RemoteAuthority, exec: &dyn Exec, verb: &str) -> Result<ExecOutput, RegistryError> {
+    let place = format!("registry authority {}", authority.target);
+    crate::czekam::when_long(BLINK, "registry snapshot", &place, "ssh", twice(authority, exec, verb)).await
+}
+
+async fn twice(authority: &RemoteAuthority, exec: &dyn Exec, verb: &str) -> Result<ExecOutput, RegistryError> {
+    let first = match once(authority, exec, verb).await {
         Ok(output) => return Ok(output),
         Err(first) => first,
     };
     if !first.again {
         return Err(first.error);
     }
-    once(authority, exec).await.map_err(|second| {
+    once(authority, exec, verb).await.map_err(|second| {
         let (first, second) = (first.error.sentence, second.error);
         let sentence = format!("{first}; second authority read on a fresh SSH session failed: {second}");
-        RegistryError::new(second.class, sentence)
+        RegistryError { sentence, ..second }
     })
 }
 
@@ -46,8 +75,8 @@ struct Failed {
     again: bool,
 }
 
-async fn once(authority: &RemoteAuthority, exec: &dyn Exec) -> Result<ExecOutput, Failed> {
-    let command = format!("{} resolver snapshot", quoted(&authority.command));
+async fn once(authority: &RemoteAuthority, exec: &dyn Exec, verb: &str) -> Result<ExecOutput, Failed> {
+    let command = format!("{} {verb}", quoted(&authority.command));
     let limits = ExecLimits { stdout: LARGEST, deadline: DEADLINE };
     let run = exec.exec(&authority.target, &authority.paths, &command, &[], limits);
     // The link keeps the deadline and knows the destination; this one only bounds a link that does not.
@@ -75,16 +104,19 @@ fn failed(e: &LinkError) -> Failed {
         (Stage::Exec, Class::Timeout) => (RegistryError::new(Class::Timeout, format!("authority {e}")), false),
         (Stage::Exec, class) => (RegistryError::new(class, format!("registry authority SSH failed: {e}")), true),
         (stage, class) => {
-            let sentence = format!("no registry authority SSH connection path answered ({})", e.causes());
             // A refused key stays refused; a path that was down or silent may answer the second time.
             let hopeless = class == Class::Auth || (stage == Stage::Connect && class == Class::Config);
-            (RegistryError::new(class, sentence), !hopeless)
+            (RegistryError::unreached(class, e.causes().to_owned()), !hopeless)
         }
     };
     Failed { error, again }
 }
 
-fn stored(authority: &RemoteAuthority, output: ExecOutput) -> Result<Stored, RegistryError> {
+fn answered(
+    authority: &RemoteAuthority,
+    output: ExecOutput,
+    held: Option<&StoreVersion>,
+) -> Result<Answered, RegistryError> {
     if output.status != Some(0) {
         let status = output.status.map_or("no exit status".to_owned(), |s| s.to_string());
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -97,6 +129,14 @@ fn stored(authority: &RemoteAuthority, output: ExecOutput) -> Result<Stored, Reg
     if let Some(warning) = heard.warning(&format!("registry authority {}", authority.target)) {
         tracing::warn!(target: "stado::fleet", "{warning}");
     }
-    let bytes = heard.answer.document.get().as_bytes();
-    Ok(Stored { bytes: bytes.into(), version: heard.answer.store_version })
+    match heard.answer {
+        Envelope { store_version, document: Some(document), unchanged: false } => {
+            Ok(Answered::Whole(Stored { bytes: document.get().as_bytes().into(), version: store_version }))
+        }
+        Envelope { store_version, document: None, unchanged: true } if held == Some(&store_version) => {
+            Ok(Answered::Unchanged)
+        }
+        Envelope { document: None, .. } => Err(invalid("missing field `document`".to_owned())),
+        Envelope { .. } => Err(invalid("`document` beside `unchanged`".to_owned())),
+    }
 }

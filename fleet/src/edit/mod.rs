@@ -1,13 +1,17 @@
 //! A typed change → next document and generation; pure. Edits patch the ordered document, so that a change touches only what
 //! it means to (design, choices: unknown keys "in place"). Guards of `registry push` live here too (fleet contract §6.2).
 mod consumer;
+mod diff;
 mod guard;
 mod host;
 mod path;
+mod restore;
 mod route;
+mod scoped;
 mod set;
 #[cfg(test)]
 mod tests;
+mod way;
 
 use crate::document::Document;
 use crate::fault::{Blame, Class, Faulty};
@@ -15,11 +19,15 @@ use crate::name::Generation;
 use serde_json::{Map, Value};
 
 pub use consumer::{Binding, Bound, ConsumerAdded, ConsumerRemoved, NewConsumer, add_consumer, remove_consumer};
+pub use diff::{Difference, diff};
 pub use guard::{GuardRefusal, Overrides, guard_push};
-pub use host::{NewHost, add_host};
+pub use host::{NewHost, add_host, remove_host};
 pub use path::read_path;
+pub use restore::restore;
 pub use route::move_service;
+pub use scoped::check_write;
 pub use set::{Set, parse_value, set_path};
+pub use way::{NewWay, WaySet, remove_way, set_way, ways};
 
 /// Why a change cannot be made; `Display` is the contract's sentence. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -52,6 +52,9 @@ pub struct ResolverState {
     /// Publishing process.
     #[serde(deserialize_with = "null_is_missing")]
     pub pid: u32,
+    /// When that process took the lock; tells a restart under the same pid (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
     /// `starting`, `serving`, `backing_off`, `failed`.
     #[serde(deserialize_with = "null_is_missing")]
     pub state: String,

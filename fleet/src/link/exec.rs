@@ -1,6 +1,7 @@
 //! One command on another host, within limits.
 use super::error::{LinkError, Stage, seconds};
 use super::session::Seat;
+use super::stream::ChannelStream;
 use super::{ExecLimits, ExecOutput};
 use crate::fault::Class;
 use bytes::Bytes;
@@ -32,19 +33,40 @@ pub(super) async fn run(
     limits: ExecLimits,
     open: Duration,
 ) -> Result<ExecOutput, ExecError> {
+    let channel = open_channel(seat, open).await?;
+    converse(channel, seat, command, stdin, limits).await.map_err(ExecError::Failed)
+}
+
+async fn open_channel(seat: &Seat, within: Duration) -> Result<Channel<Msg>, ExecError> {
     let session = &seat.session;
-    let fail = |class, why: String| ExecError::Failed(LinkError::new(Stage::Exec, class, why));
-    let channel = match timeout(open, session.handle.channel_open_session()).await {
-        Ok(Ok(channel)) => channel,
+    match timeout(within, session.handle.channel_open_session()).await {
+        Ok(Ok(channel)) => Ok(channel),
         Ok(Err(russh::Error::ChannelOpenFailure(reason))) => {
             let text = session.facts.refusal_text(&reason).await.unwrap_or_else(|| format!("{reason:?}"));
             let sentence = format!("SSH destination {} refused a session channel: {text}", session.destination);
-            return Err(fail(Class::Refused, sentence));
+            Err(ExecError::Failed(LinkError::new(Stage::Exec, Class::Refused, sentence)))
         }
         // Unanswered counts as lost: nothing was sent, and another session will tell.
-        Ok(Err(_)) | Err(_) => return Err(ExecError::SessionLost),
-    };
-    converse(channel, seat, command, stdin, limits).await.map_err(ExecError::Failed)
+        Ok(Err(_)) | Err(_) => Err(ExecError::SessionLost),
+    }
+}
+
+/// Starts `command` on a new channel of the seat's session and gives its input and output as one stream.
+pub(super) async fn start(seat: Seat, command: &str, open: Duration) -> Result<ChannelStream, ExecError> {
+    let mut channel = open_channel(&seat, open).await?;
+    let lost = |seat: &Seat| ExecError::Failed(LinkError::new(Stage::Exec, Class::InfraDown, seat.session.lost()));
+    channel.exec(true, command).await.map_err(|_| lost(&seat))?;
+    loop {
+        match channel.wait().await {
+            Some(ChannelMsg::Success) => return Ok(ChannelStream::new(channel, seat)),
+            Some(ChannelMsg::Failure | ChannelMsg::Close) => {
+                let sentence = format!("SSH destination {} refused to run a command", seat.session.destination);
+                return Err(ExecError::Failed(LinkError::new(Stage::Exec, Class::Refused, sentence)));
+            }
+            Some(_) => {}
+            None => return Err(lost(&seat)),
+        }
+    }
 }
 
 async fn converse(

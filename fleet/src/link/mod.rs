@@ -142,6 +142,39 @@ impl Link {
         Err(LinkError::new(Stage::Open, crate::fault::Class::InfraDown, lost))
     }
 
+    /// Starts a command and gives its standard input and output as one stream (standard error is dropped), on the session
+    /// of commands. `budget` covers connecting and the start. Dropping the stream closes the command's channel.
+    pub async fn exec_stream(
+        &self,
+        host: &TargetName,
+        paths: &[ConnectionPath],
+        command: &str,
+        budget: Duration,
+    ) -> Result<Pin<Box<dyn RemoteStream>>, LinkError> {
+        let key = Key { host: host.clone(), paths: paths.into(), purpose: Purpose::Exec };
+        let until = Instant::now() + budget;
+        let mut lost = String::new();
+        for _ in 0..2 {
+            let Ok(seat) = timeout(until.saturating_duration_since(Instant::now()), self.pool.seat(&key)).await else {
+                return Err(exec::late(host.as_str(), budget));
+            };
+            let seat = seat?;
+            let session = seat.session.clone();
+            let left = until.saturating_duration_since(Instant::now());
+            match timeout(left, exec::start(seat, command, self.pool.config().timing.open)).await {
+                Ok(Ok(stream)) => return Ok(Box::pin(stream)),
+                Ok(Err(exec::ExecError::Failed(error))) => return Err(error),
+                // Nothing was sent: another session, once.
+                Ok(Err(exec::ExecError::SessionLost)) => {
+                    lost = session.lost();
+                    self.pool.forget(&key, &session);
+                }
+                Err(_) => return Err(exec::late(&session.destination.to_string(), budget)),
+            }
+        }
+        Err(LinkError::new(Stage::Exec, crate::fault::Class::InfraDown, lost))
+    }
+
     /// Ends every session.
     pub async fn close(&self) {
         self.pool.close().await;

@@ -75,3 +75,24 @@ pub(crate) async fn exactly_one_creates(store: Arc<dyn RegistryStore>) {
     let read = store.read().await.unwrap().unwrap();
     assert_eq!(created, [(text(&read).to_owned(), read.version.clone())]);
 }
+
+/// A watcher is told of a change after the version it holds, whether it came before or while it watches, and of nothing
+/// else.
+pub(crate) async fn a_watcher_sees_the_next_version(store: Arc<dyn RegistryStore>) {
+    let watch = |held: Option<crate::name::StoreVersion>| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.watch(held.as_ref()).await.unwrap() })
+    };
+    let first = watch(None);
+    let Swap::Applied(one) = store.swap(Expected::Absent, b"one".to_vec()).await.unwrap() else { panic!() };
+    assert_eq!(first.await.unwrap(), Some(one.clone()));
+
+    let (held, other) = (watch(Some(one.clone())), watch(None));
+    assert_eq!(other.await.unwrap(), Some(one.clone()), "a version that is there already");
+    assert!(!held.is_finished(), "nothing has changed");
+    let Swap::Applied(two) = store.swap(Expected::Version(one.clone()), b"two".to_vec()).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(held.await.unwrap(), Some(two.clone()));
+    assert_eq!(watch(Some(one)).await.unwrap(), Some(two));
+}

@@ -1,16 +1,25 @@
 //! The local directory store (fleet contract §2.2, §2.3).
+mod past;
+
+use super::history::{History, Version, Writer};
 use super::{Expected, RegistryStore, StoreError, StoreFuture, Stored, Swap};
 use crate::disk::{self, DiskError, Lock, LockAttempt};
 use crate::fault::Class;
 use crate::name::StoreVersion;
+use past::Past;
 use sha2::{Digest, Sha256};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Largest registry that is read (design: we read up to 64 MiB).
 pub const LARGEST: u64 = 64 << 20;
 /// The registry's path in a store of its own.
 pub const REGISTRY: &str = "registry.json";
 
+/// Between two looks of a watcher at the file's own facts, which cost microseconds.
+const LOOK: Duration = Duration::from_millis(100);
 const LAYOUT: &str = "system/storage-layout.json";
 const PRODUCT: &str = "stado";
 
@@ -19,6 +28,7 @@ const PRODUCT: &str = "stado";
 pub struct LocalStore {
     root: PathBuf,
     key: String,
+    writer: Option<Writer>,
 }
 
 impl LocalStore {
@@ -30,12 +40,18 @@ impl LocalStore {
     /// As [`LocalStore::open`], with the registry at another path below the root: a store that an object API serves
     /// keeps it at `ecosystem/probierz/registry.json`.
     pub fn open_at(root: impl Into<PathBuf>, key: &str) -> Result<Self, StoreError> {
-        let store = Self { root: root.into(), key: key.to_owned() };
+        let store = Self { root: root.into(), key: key.to_owned(), writer: None };
         store.path()?;
         disk::private_dir(&store.root).map_err(|e| store.unreachable(&e))?;
         store.check_layout()?;
         disk::sweep(&store.path()?);
         Ok(store)
+    }
+
+    /// Who writes through this value, for the history.
+    pub fn written_by(mut self, writer: Writer) -> Self {
+        self.writer = Some(writer);
+        self
     }
 
     /// The directory.
@@ -87,7 +103,7 @@ impl LocalStore {
     }
 
     fn lock_path(&self) -> PathBuf {
-        self.root.join(".locks").join(hex::encode(Sha256::digest(self.key.as_bytes())))
+        self.root.join(".locks").join(self.hash())
     }
 
     /// Without the lock: a rename is atomic, so a reader finds one version or another, also on a read-only disk.
@@ -99,22 +115,47 @@ impl LocalStore {
     fn swap_now(&self, expected: &Expected, bytes: &[u8]) -> Result<Swap, StoreError> {
         let path = self.path()?;
         let _lock = self.lock()?;
-        let held = self.read_now()?.map(|stored| stored.version);
-        let written = match (expected, held) {
+        let held = self.read_now()?;
+        let found = held.as_ref().map(|stored| stored.version.clone());
+        match (expected, &found) {
             (Expected::Version(_), None) => return Ok(Swap::Absent),
-            (Expected::Version(version), Some(found)) if *version == found => disk::replace(&path, bytes),
-            (_, Some(found)) => return Ok(Swap::Conflict { found: Some(found) }),
-            (Expected::Absent, None) => match disk::create_new(&path, bytes) {
+            (Expected::Version(version), Some(found)) if version == found => {}
+            (_, Some(_)) => return Ok(Swap::Conflict { found }),
+            (Expected::Absent, None) => {}
+        }
+        if let Some(held) = &held {
+            self.past().adopt(held, &path);
+        }
+        let written = match &found {
+            Some(_) => disk::replace(&path, bytes),
+            None => match disk::create_new(&path, bytes) {
                 // Someone without our lock was faster.
                 Ok(false) => return Ok(Swap::Conflict { found: self.read_now()?.map(|stored| stored.version) }),
                 created => created.map(|_| ()),
             },
         };
         match written {
-            Ok(()) => Ok(Swap::Applied(version_of(bytes)?)),
+            Ok(()) => {
+                let version = version_of(bytes)?;
+                self.past().remember(&version, found, self.writer.as_ref(), bytes);
+                Ok(Swap::Applied(version))
+            }
             Err(e) if e.in_place() => Ok(Swap::Unknown(self.unreachable(&e))),
             Err(e) => Err(self.unreachable(&e)),
         }
+    }
+
+    fn past(&self) -> Past {
+        Past::new(self.root.join(".history").join(self.hash()))
+    }
+
+    fn hash(&self) -> String {
+        hex::encode(Sha256::digest(self.key.as_bytes()))
+    }
+
+    fn look(&self) -> Result<Look, StoreError> {
+        let meta = std::fs::symlink_metadata(self.path()?).ok();
+        Ok(meta.map(|m| (m.ino(), m.ctime(), m.ctime_nsec(), m.size())))
     }
 
     fn lock(&self) -> Result<Lock, StoreError> {
@@ -153,7 +194,52 @@ impl RegistryStore for LocalStore {
         let store = self.clone();
         Box::pin(off_thread(move || store.swap_now(&expected, &bytes)))
     }
+
+    fn history(&self) -> Option<&dyn History> {
+        Some(self)
+    }
+
+    fn watch<'a>(
+        &'a self,
+        held: Option<&'a StoreVersion>,
+    ) -> StoreFuture<'a, Result<Option<StoreVersion>, StoreError>> {
+        Box::pin(async move {
+            loop {
+                // Looked at before the read, so that no change falls between.
+                let seen = self.look()?;
+                let now = self.read().await?.map(|stored| stored.version);
+                if now.as_ref() != held {
+                    return Ok(now);
+                }
+                while self.look()? == seen {
+                    tokio::time::sleep(LOOK).await;
+                }
+            }
+        })
+    }
 }
+
+impl History for LocalStore {
+    fn versions(&self) -> StoreFuture<'_, Result<Vec<Version>, StoreError>> {
+        let store = self.clone();
+        Box::pin(off_thread(move || Ok(store.past().versions())))
+    }
+
+    fn content<'a>(&'a self, version: &'a StoreVersion) -> StoreFuture<'a, Result<Option<Arc<[u8]>>, StoreError>> {
+        let (store, version) = (self.clone(), version.clone());
+        Box::pin(off_thread(move || {
+            let kept = store.past().content(&version).map_err(|e| store.unreachable(&e))?;
+            match kept {
+                Some(bytes) => Ok(Some(bytes.into())),
+                // A registry that nobody wrote through this build is not in its history yet.
+                None => Ok(store.read_now()?.filter(|stored| stored.version == version).map(|stored| stored.bytes)),
+            }
+        }))
+    }
+}
+
+/// What tells one write of a file from the next: inode, change time with nanoseconds, size.
+type Look = Option<(u64, i64, i64, u64)>;
 
 /// File work runs where it may block.
 async fn off_thread<T: Send + 'static>(

@@ -1,10 +1,16 @@
 //! Where the registry's bytes are kept: one trait, several engines.
 #[cfg(test)]
 pub(crate) mod conformance;
+pub mod history;
 pub mod local;
+pub mod object;
 use crate::name::StoreVersion;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
+
+/// Between two looks of a watcher, where a store has no better way to notice.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Bytes and their version, from one read.
 #[derive(Debug, Clone)]
@@ -72,4 +78,24 @@ pub trait RegistryStore: Send + Sync + std::fmt::Debug {
     fn read(&self) -> StoreFuture<'_, Result<Option<Stored>, StoreError>>;
     /// Compare-and-swap of the whole object.
     fn swap(&self, expected: Expected, bytes: Vec<u8>) -> StoreFuture<'_, Result<Swap, StoreError>>;
+    /// What this store remembers of earlier versions; `None`: it keeps none.
+    fn history(&self) -> Option<&dyn history::History> {
+        None
+    }
+    /// Waits until the object is at another version than `held` (`None`: until there is one), and gives that version
+    /// (`None`: it is gone). It waits as long as that takes; whoever watches drops it to end it.
+    fn watch<'a>(
+        &'a self,
+        held: Option<&'a StoreVersion>,
+    ) -> StoreFuture<'a, Result<Option<StoreVersion>, StoreError>> {
+        Box::pin(async move {
+            loop {
+                let now = self.read().await?.map(|stored| stored.version);
+                if now.as_ref() != held {
+                    return Ok(now);
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        })
+    }
 }

@@ -29,12 +29,20 @@ pub struct FleetReport {
     pub warnings: Vec<String>,
 }
 
+/// What is not served outside the walk: the mesh, the gate, containers.
+#[derive(Debug, Clone, Default)]
+pub struct Elsewhere {
+    /// What makes this host less than ready.
+    pub unserved: Vec<Unserved>,
+    /// What is worth saying, and was logged where it was found.
+    pub warnings: Vec<String>,
+}
+
 /// Where reports go.
 pub struct Reporter {
     publisher: Publisher,
     report: watch::Sender<Option<FleetReport>>,
-    /// What is not served outside the walk: the mesh, the gate.
-    elsewhere: watch::Receiver<Vec<Unserved>>,
+    elsewhere: watch::Receiver<Elsewhere>,
     said: BTreeSet<String>,
 }
 
@@ -43,7 +51,7 @@ impl Reporter {
     pub fn new(
         publisher: Publisher,
         report: watch::Sender<Option<FleetReport>>,
-        elsewhere: watch::Receiver<Vec<Unserved>>,
+        elsewhere: watch::Receiver<Elsewhere>,
     ) -> Self {
         Self { publisher, report, elsewhere, said: BTreeSet::new() }
     }
@@ -56,8 +64,12 @@ impl Reporter {
         mut listeners: Listeners,
         last_good_refusal: Option<&'static str>,
     ) {
-        listeners.unserved.extend(self.elsewhere.borrow().iter().cloned());
         self.say_warnings(&listeners.warnings);
+        {
+            let elsewhere = self.elsewhere.borrow();
+            listeners.unserved.extend(elsewhere.unserved.iter().cloned());
+            listeners.warnings.extend(elsewhere.warnings.iter().cloned());
+        }
         let report = FleetReport {
             phase: progress.phase,
             reason: progress.reason.clone(),

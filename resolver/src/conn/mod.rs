@@ -16,7 +16,7 @@ mod refusal;
 mod tests;
 mod walk;
 
-pub use bind::{BindError, Bound, Families, bind, holder_of};
+pub use bind::{BindError, Bound, Families, Reach, bind, holder_of, reach, refused};
 pub use descriptors::Descriptors;
 pub use dial::{Dialer, NoFleet, Opening, OwnListeners};
 pub use frontend::{Ending, Frontend};

@@ -150,6 +150,9 @@ fn log_refused(cause: &str, backend: &Backend, shared: &Shared) {
             let endpoint = route.endpoint.addr;
             tracing::warn!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} endpoint={endpoint} refused connection: {cause}");
         }
+        (Backend::Local(addr), _) => {
+            tracing::warn!(target: "stado::mesh", service = %service, frontend = %shared.id.bind, backend = %addr, error = cause, "tcp_dial_failed");
+        }
         _ => {
             tracing::debug!(target: "stado::mesh", service = %service, frontend = %shared.id.bind, cause, "connection_refused");
         }

@@ -37,7 +37,7 @@ impl Daemon {
 
     fn start_mesh(config: &Config, ledger: Ledger) -> Result<Self, DaemonError> {
         let context = Context::new(Arc::new(NoFleet), ledger.clone());
-        let mesh = MeshSide::start(config, context, |_| {})?;
+        let mesh = MeshSide::start(config, context, None, |_| {})?;
         Ok(Self {
             mesh: Some(mesh),
             fleet: None,
@@ -53,8 +53,9 @@ impl Daemon {
         let prepared = Prepared::start(fleet, ledger.clone()).await?;
         let context = Context::new(Arc::new(prepared.link().clone()), ledger.clone());
         let mut ports = None;
-        let started =
-            MeshSide::start(config, context.clone(), |allocator| ports = Some(prepared.ports(allocator.clone())));
+        let started = MeshSide::start(config, context.clone(), Some(prepared.link().clone()), |allocator| {
+            ports = Some(prepared.ports(allocator.clone()));
+        });
         let (mesh, refused) = match started {
             Ok(mesh) => (Some(mesh), None),
             Err(error) => (None, Some(error.to_string())),
@@ -74,6 +75,14 @@ impl Daemon {
         if let Some(reason) = &refused {
             tracing::warn!(target: "stado::mesh", reason = %reason, "mesh_unserved");
             side.add_unserved(not_served("mesh", config.mesh.socket.display().to_string(), reason));
+        }
+        if let (Some(bind), Some(reason)) =
+            (config.metrics_bind, mesh.as_ref().and_then(|m| m.metrics_unserved.as_ref()))
+        {
+            side.add_unserved(not_served("metrics", bind.to_string(), reason));
+        }
+        if let Some(mesh) = &mesh {
+            side.follow_refused(mesh.mesh.refused());
         }
         let gate = start_gate(fleet, &side).await;
         Ok(Self {

@@ -1,6 +1,6 @@
 //! What a daemon is started with. Values only: layers, environment and homes belong to the command line.
 use super::identity::Host;
-use crate::{gate, mesh};
+use crate::{docker, gate, mesh};
 use stado_fleet::authority::Refusals;
 use stado_fleet::ledger::PublishedPaths;
 use stado_fleet::link::LinkConfig;
@@ -15,8 +15,10 @@ use std::sync::Arc;
 pub struct Config {
     /// The mesh of this host.
     pub mesh: mesh::Config,
-    /// What the mesh's health says of the container engine until a watcher tells more.
-    pub mesh_docker: mesh::DockerStatus,
+    /// Where the metrics are served besides the control socket; a loopback address.
+    pub metrics_bind: Option<SocketAddr>,
+    /// The container adapter of the mesh; `None` is off.
+    pub docker: Option<docker::Config>,
     /// The fleet side; `None` is the mesh alone (`devmeshd`), which never touches `~/.stado`.
     pub fleet: Option<FleetConfig>,
     /// Version that the APIs report.

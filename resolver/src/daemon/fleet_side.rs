@@ -9,11 +9,12 @@ use crate::apply::plan::AdapterId;
 use crate::apply::ports::Ports;
 use crate::apply::read::Reading;
 use crate::apply::refresh::{DEFAULT_API, Failed, Refresh};
-use crate::apply::report::{FleetReport, Reporter};
+use crate::apply::report::{Elsewhere, FleetReport, Reporter};
 use crate::apply::state::Phase;
 use crate::apply::store_address::StoreAddress;
 use crate::apply::walk::{Settings, Walk};
 use crate::conn;
+use crate::docker;
 use crate::mesh::{AdapterPorts, Allocator};
 use crate::publish::Publisher;
 use stado_fleet::disk;
@@ -21,10 +22,15 @@ use stado_fleet::forwards::Forwards;
 use stado_fleet::last_good::LastGood;
 use stado_fleet::ledger::Unserved;
 use stado_fleet::link::Link;
+use stado_fleet::wire::RefusedList;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+
+/// The shortest time between two tellings of what containers are refused.
+const BETWEEN_TELLINGS: Duration = Duration::from_secs(1);
 
 /// What the loop gives back at its end.
 pub(super) type Ended = Result<(Walk, Reporter), Failed>;
@@ -39,7 +45,7 @@ pub(super) struct FleetSide {
     pub(super) held: HeldReader,
     pub(super) wake: Arc<Notify>,
     reports: watch::Receiver<Option<FleetReport>>,
-    elsewhere: watch::Sender<Vec<Unserved>>,
+    elsewhere: watch::Sender<Elsewhere>,
 }
 
 /// A fleet side that holds its lock and has published `starting`, before anything of it is bound.
@@ -89,7 +95,7 @@ impl Prepared {
         let Self { config, publisher, link } = self;
         let (held_tx, held) = watch::channel(None);
         let (report_tx, reports) = watch::channel(None);
-        let (elsewhere, elsewhere_rx) = watch::channel(Vec::new());
+        let (elsewhere, elsewhere_rx) = watch::channel(Elsewhere::default());
         let (wake, stop) = (Arc::new(Notify::new()), CancellationToken::new());
         let settings = Settings {
             host: config.host(),
@@ -119,9 +125,37 @@ impl FleetSide {
         self.reports.clone()
     }
 
+    /// Keeps the state file told about containers that are not served, as they change.
+    pub(super) fn follow_refused(&self, mut refused: watch::Receiver<RefusedList>) {
+        let (elsewhere, wake) = (self.elsewhere.clone(), self.wake.clone());
+        let stop = self.stop.clone();
+        tokio::spawn(async move {
+            loop {
+                let warnings = docker::warnings(&refused.borrow_and_update());
+                let told = elsewhere.send_if_modified(|all| {
+                    let changed = all.warnings != warnings;
+                    all.warnings = warnings;
+                    changed
+                });
+                if told {
+                    wake.notify_one();
+                }
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    changed = refused.changed() => if changed.is_err() { return },
+                }
+                // A container that comes and goes changes the list often; each telling reads the registry once.
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(BETWEEN_TELLINGS) => {}
+                }
+            }
+        });
+    }
+
     /// Adds something that another part of the daemon does not serve.
     pub(super) fn add_unserved(&self, unserved: Unserved) {
-        self.elsewhere.send_modify(|all| all.push(unserved));
+        self.elsewhere.send_modify(|all| all.unserved.push(unserved));
         self.wake.notify_one();
     }
 }

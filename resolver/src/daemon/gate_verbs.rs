@@ -1,7 +1,7 @@
 //! What the gate's closed table of verbs does on this host (fleet contract §3.2, §3.5), and which endpoints it may reach.
 use crate::apply::held::HeldReader;
 use crate::gate::{Running, VerbOutput, Verbs};
-use stado_fleet::authority::{PushRequest, RegistryError, Source, push, snapshot_line};
+use stado_fleet::authority::{PushRequest, RegistryError, Source, content_line, history, push, snapshot_line};
 use stado_fleet::edit::Overrides;
 use stado_fleet::fault::{Class, Faulty};
 use stado_fleet::link::Link;
@@ -25,12 +25,18 @@ impl Verbs for GateVerbs {
         Box::pin(async move {
             let words: Vec<&str> = argv.iter().map(String::as_str).collect();
             match words.as_slice() {
-                ["resolver", "snapshot"] => self.snapshot().await,
+                ["resolver", "snapshot"] => self.snapshot(None).await,
+                ["resolver", "snapshot", "--if-newer-than", version] => self.snapshot(Some(version)).await,
+                ["registry", "history", "--here", "--json"] => self.history().await,
+                ["registry", "history", "--here", "--content", version] => self.content(version).await,
                 ["registry", "push", "-", flags @ ..] => match PushFlags::read(flags) {
                     Ok(flags) => self.push(flags, stdin).await,
                     Err(usage) => failed(2, &usage),
                 },
-                _ => failed(126, "this gate runs `resolver snapshot` and `registry push -` only"),
+                _ => failed(
+                    126,
+                    "this gate runs `resolver snapshot`, `registry push -` and `registry history --here` only",
+                ),
             }
         })
     }
@@ -56,10 +62,22 @@ impl Verbs for GateVerbs {
 }
 
 impl GateVerbs {
-    async fn snapshot(&self) -> VerbOutput {
-        match snapshot_line(self.store.as_ref()).await {
-            Ok(line) => VerbOutput { stdout: (line + "\n").into_bytes(), stderr: Vec::new(), status: 0 },
-            Err(error) => refused(&error),
+    async fn snapshot(&self, newer_than: Option<&str>) -> VerbOutput {
+        let Ok(newer_than) = newer_than.map(str::parse).transpose() else {
+            return failed(2, "--if-newer-than takes a store version");
+        };
+        said(snapshot_line(self.store.as_ref(), newer_than.as_ref()).await)
+    }
+
+    async fn history(&self) -> VerbOutput {
+        let source = Source::Store(self.store.clone());
+        said(history(&source, &self.link).await.map(|report| json(&report)))
+    }
+
+    async fn content(&self, version: &str) -> VerbOutput {
+        match version.parse() {
+            Ok(version) => said(content_line(self.store.as_ref(), &version).await),
+            Err(_) => failed(2, "--content takes a store version"),
         }
     }
 
@@ -117,6 +135,13 @@ impl PushFlags {
 fn json(receipt: &impl serde::Serialize) -> String {
     // A receipt is a flat record of texts: it always serialises.
     serde_json::to_string(receipt).unwrap_or_default()
+}
+
+fn said(line: Result<String, RegistryError>) -> VerbOutput {
+    match line {
+        Ok(line) => VerbOutput { stdout: (line + "\n").into_bytes(), stderr: Vec::new(), status: 0 },
+        Err(error) => refused(&error),
+    }
 }
 
 /// The exit code of the one table (design, rule 8).

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Standard input of a verb; a registry is far smaller.
@@ -34,6 +35,8 @@ pub(super) struct Client {
     relays: AtomicUsize,
     held: AtomicBool,
     closes: AtomicUsize,
+    /// Cancelled when the session has ended: a relay that only waits for its service would not notice.
+    pub(super) gone: CancellationToken,
     /// Asks the connection's task to look at [`Client::worn_out`].
     pub(super) changed: tokio::sync::Notify,
 }
@@ -42,8 +45,8 @@ impl Client {
     pub(super) fn new(peer: SocketAddr, tasks: TaskTracker) -> Arc<Self> {
         let zero = || AtomicUsize::new(0);
         let (commands, relays, closes) = (zero(), zero(), zero());
-        let (held, changed) = (AtomicBool::new(false), tokio::sync::Notify::new());
-        Arc::new(Self { peer, tasks, commands, relays, held, closes, changed })
+        let (held, gone, changed) = (AtomicBool::new(false), CancellationToken::new(), tokio::sync::Notify::new());
+        Arc::new(Self { peer, tasks, commands, relays, held, closes, gone, changed })
     }
 
     /// Commands that run now.
@@ -128,8 +131,14 @@ pub(super) fn relay(channel: Channel<Msg>, endpoint: SocketAddr, reply: ChannelO
         };
         let _ = service.set_nodelay(true);
         reply.accept().await;
+        let gone = counted.client.gone.clone();
         let mut remote = ChannelStream::new(channel, counted);
-        if tokio::io::copy_bidirectional_with_sizes(&mut remote, &mut service, BUFFER, BUFFER).await.is_err() {
+        let copying = tokio::io::copy_bidirectional_with_sizes(&mut remote, &mut service, BUFFER, BUFFER);
+        let whole = tokio::select! {
+            copied = copying => copied.is_ok(),
+            () = gone.cancelled() => false,
+        };
+        if !whole {
             // Closing with this set resets the connection; dropping `remote` unfinished resets the channel.
             let _ = socket2::SockRef::from(&service).set_linger(Some(Duration::ZERO));
         }

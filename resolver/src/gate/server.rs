@@ -184,6 +184,7 @@ struct Connection {
 impl Connection {
     /// Until the client leaves, its key is revoked or expires, or the gate stops.
     async fn live(mut self, server: &Server) {
+        let _gone = self.client.gone.clone().drop_guard();
         let handle = self.session.handle();
         let mut keys = server.shared.keys.current();
         let why = loop {

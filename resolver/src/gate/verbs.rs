@@ -20,7 +20,9 @@ pub(super) fn parse(command: &[u8]) -> Result<Verb, String> {
     let argv: Vec<String> = words.into_iter().skip(1).collect();
     let verb: Vec<&str> = argv.iter().map(String::as_str).collect();
     match verb.as_slice() {
-        ["resolver", "snapshot"] => Ok(Verb { argv, reads_input: false }),
+        ["resolver", "snapshot"]
+        | ["resolver", "snapshot", "--if-newer-than", _]
+        | ["registry", "history", "--here", ..] => Ok(Verb { argv, reads_input: false }),
         ["registry", "push", "-", ..] => Ok(Verb { argv, reads_input: true }),
         _ => Err(refusal(&format!("{:?} is none of its verbs", verb.join(" ")))),
     }
@@ -29,7 +31,7 @@ pub(super) fn parse(command: &[u8]) -> Result<Verb, String> {
 /// A sentence for standard error.
 pub(super) fn refusal(why: &str) -> String {
     format!(
-        "stado gate: {why}; this gate runs `resolver snapshot` and `registry push -`, everything else needs an account \
+        "stado gate: {why}; this gate runs `resolver snapshot`, `registry push -` and `registry history --here`, everything else needs an account \
          and sshd\n"
     )
 }
@@ -42,9 +44,17 @@ mod tests {
     fn the_table_is_closed_and_ignores_the_program() {
         let verb = parse(b"'/opt/my tools/stado' resolver snapshot").unwrap();
         assert_eq!(verb, Verb { argv: vec!["resolver".into(), "snapshot".into()], reads_input: false });
+        assert!(!parse(b"stado resolver snapshot --if-newer-than abc").unwrap().reads_input);
+        assert!(!parse(b"stado registry history --here --json").unwrap().reads_input);
         assert!(parse(b"/bin/anything registry push - --if-generation abc --json").unwrap().reads_input);
-        for refused in ["sh", "stado", "stado resolver serve", "stado resolver snapshot extra", "stado registry push f"]
-        {
+        for refused in [
+            "sh",
+            "stado",
+            "stado resolver serve",
+            "stado resolver snapshot extra",
+            "stado registry push f",
+            "stado registry history",
+        ] {
             let sentence = parse(refused.as_bytes()).unwrap_err();
             assert!(sentence.contains("needs an account and sshd"), "{refused}: {sentence}");
         }

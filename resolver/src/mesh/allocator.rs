@@ -53,20 +53,24 @@ pub enum ClaimError {
 #[derive(Debug)]
 pub struct Allocator {
     host: IpAddr,
-    min: u16,
-    max: u16,
+    range: Mutex<(u16, u16)>,
     reserved: Mutex<HashMap<u16, Arc<str>>>,
 }
 
 impl Allocator {
     /// An allocator for the inclusive range on `host`.
     pub fn new(host: IpAddr, min: u16, max: u16) -> Self {
-        Self { host, min, max, reserved: Mutex::default() }
+        Self { host, range: Mutex::new((min, max)), reserved: Mutex::default() }
     }
 
     /// The range.
     pub fn range(&self) -> (u16, u16) {
-        (self.min, self.max)
+        *self.range.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another range, for ports that are allocated from now on.
+    pub fn set_range(&self, range: (u16, u16)) {
+        *self.range.lock().unwrap_or_else(PoisonError::into_inner) = range;
     }
 
     /// `port` on this allocator's host.
@@ -132,7 +136,8 @@ impl Allocator {
     ) -> Option<Allocation<B>> {
         let mut reserved = self.reserved();
         let ours = |port: u16| reserved.get(&port).is_none_or(|holder| &**holder == wanted.owner);
-        let found = candidates(wanted, self.min, self.max)
+        let (min, max) = self.range();
+        let found = candidates(wanted, min, max)
             .filter(|(port, _)| ours(*port) && !avoid(*port))
             .find_map(|(port, stage)| bind(port, stage.families()).map(|bound| Allocation { port, bound, stage }))?;
         reserved.insert(found.port, wanted.owner.into());

@@ -1,8 +1,10 @@
 //! Backend addresses of a registration: checked to be loopback before any lock is taken, and kept dialable.
 use super::error::Refusal;
 use super::names::quoted;
+use stado_fleet::directory::Route;
 use stado_fleet::name::{LoopbackAddr, LoopbackHost};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a name may take to resolve before the registration is refused.
@@ -17,6 +19,8 @@ pub struct Backend {
     pub port: u16,
     /// What is dialled. A name was resolved once, when it was checked, and is dialled by its address.
     pub addr: LoopbackAddr,
+    /// The way to it when it is on another host's loopback; `None` is this host.
+    pub via: Option<Arc<Route>>,
 }
 
 /// Checks port, host and loopback, in this order (mesh contract §1.5, step 5).
@@ -33,7 +37,7 @@ pub(super) async fn check(host: &str, port: i64) -> Result<Backend, Refusal> {
         Ok(_) => return Err(not_loopback(host, "")),
         Err(_) => resolve(host, bare, port).await?,
     };
-    Ok(Backend { host: bare.to_owned(), port, addr: LoopbackAddr { host: found, port } })
+    Ok(Backend { host: bare.to_owned(), port, addr: LoopbackAddr { host: found, port }, via: None })
 }
 
 async fn resolve(host: &str, bare: &str, port: u16) -> Result<LoopbackHost, Refusal> {

@@ -3,6 +3,7 @@ use super::error::MeshError;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Shortest and longest lease, in seconds (mesh contract §1.4).
 pub(super) const TTL_BOUNDS: std::ops::RangeInclusive<i64> = 3..=3600;
@@ -28,12 +29,29 @@ pub struct Config {
     pub shutdown_timeout: Duration,
     /// Further addresses of this machine on which each frontend is opened, such as a container bridge.
     pub also_bind: Vec<IpAddr>,
+    /// Addresses among them that may reach beyond this machine, because somebody said so twice.
+    pub beyond_this_machine: Vec<IpAddr>,
     /// Where the HTTP router listens; only the URL of http services is made from it.
     pub http_addr: Option<SocketAddr>,
     /// Where the HTTPS router listens, when a certificate is loaded; wins over `http_addr` in URLs.
     pub https_addr: Option<SocketAddr>,
     /// Version that `GET /v1/health` reports.
     pub version: &'static str,
+    /// Values that replace those of the start while the mesh runs: what a reload of the configuration found.
+    pub tuning: Option<watch::Receiver<Tuning>>,
+}
+
+/// The part of a configuration that may change while the mesh runs. Ports that are held stay where they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuning {
+    /// First and last port of the range for new assignments.
+    pub ports: (u16, u16),
+    /// Lease of a new registration that names none.
+    pub lease_ttl: Duration,
+    /// How long a frontend without a backend stays bound; zero means for ever.
+    pub idle_grace: Duration,
+    /// How long streams may go on after a stop was asked for.
+    pub shutdown_timeout: Duration,
 }
 
 impl Default for Config {
@@ -48,9 +66,11 @@ impl Default for Config {
             idle_grace: Duration::from_secs(600),
             shutdown_timeout: Duration::from_secs(5),
             also_bind: Vec::new(),
+            beyond_this_machine: Vec::new(),
             http_addr: Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 8088)),
             https_addr: None,
             version: env!("CARGO_PKG_VERSION"),
+            tuning: None,
         }
     }
 }
@@ -70,6 +90,16 @@ impl Config {
             return bad("shutdown_timeout must be positive".into());
         }
         Ok(())
+    }
+
+    /// The values that may change later.
+    pub fn tuning(&self) -> Tuning {
+        Tuning {
+            ports: (self.port_min, self.port_max),
+            lease_ttl: self.lease_ttl,
+            idle_grace: self.idle_grace,
+            shutdown_timeout: self.shutdown_timeout,
+        }
     }
 
     /// The address that an http service is announced under (mesh contract §1.5).

@@ -1,5 +1,6 @@
 //! The bound frontends of this mesh, by name. A listener exists only because it was bound and is in here.
-use crate::conn::{self, Backend, Bound, Families, Frontend, FrontendId};
+use super::also_bind::AlsoBind;
+use crate::conn::{self, Backend, Bound, Frontend, FrontendId};
 use futures_util::future::join_all;
 use stado_fleet::name::{LoopbackAddr, ServiceName};
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ const DIAL_BUDGET: Duration = Duration::from_secs(3);
 pub(crate) struct Frontends {
     running: Mutex<HashMap<ServiceName, Runtime>>,
     context: conn::Context,
-    also_bind: Vec<IpAddr>,
+    pub(super) also_bind: AlsoBind,
 }
 
 /// The frontend of one name, and its copies on further addresses of this machine.
@@ -26,7 +27,7 @@ pub(crate) struct Runtime {
 }
 
 impl Frontends {
-    pub(crate) fn new(context: conn::Context, also_bind: Vec<IpAddr>) -> Self {
+    pub(crate) fn new(context: conn::Context, also_bind: AlsoBind) -> Self {
         Self { running: Mutex::default(), context, also_bind }
     }
 
@@ -45,25 +46,35 @@ impl Frontends {
     pub(crate) fn start(&self, name: &ServiceName, bound: Bound, backend: Backend) {
         let addr = bound.addr;
         let mut all = vec![bound];
-        for ip in &self.also_bind {
-            match conn::bind(SocketAddr::new(*ip, addr.port()), Families::AtLeastOne) {
-                Ok(extra) => all.push(extra),
-                Err(error) => {
-                    tracing::warn!(target: "stado::mesh", service = %name, error = %error, "frontend_also_bind_failed");
-                }
-            }
-        }
+        all.extend(self.also_bind.bind_all(name, addr.port()));
         self.run(name, addr, all, &backend);
     }
 
     fn run(&self, name: &ServiceName, addr: SocketAddr, bound: Vec<Bound>, backend: &Backend) {
-        let service: Arc<str> = name.as_str().into();
-        let part = |bound: Bound| {
-            let id = FrontendId { service: service.clone(), consumer: None, bind: bound.addr };
-            Frontend::start(bound, id, backend.clone(), DIAL_BUDGET, self.context.clone())
-        };
-        let parts = bound.into_iter().map(part).collect();
+        let parts = bound.into_iter().map(|bound| self.part(name, bound, backend)).collect();
         self.running().insert(name.clone(), Runtime { addr, parts });
+    }
+
+    fn part(&self, name: &ServiceName, bound: Bound, backend: &Backend) -> Frontend {
+        let id = FrontendId { service: name.as_str().into(), consumer: None, bind: bound.addr };
+        Frontend::start(bound, id, backend.clone(), DIAL_BUDGET, self.context.clone())
+    }
+
+    /// The names that are not served on `ip`, with their ports.
+    pub(super) fn without(&self, ip: IpAddr) -> Vec<(ServiceName, u16)> {
+        let running = self.running();
+        let missing = running.iter().filter(|(_, runtime)| !runtime.has(ip));
+        missing.map(|(name, runtime)| (name.clone(), runtime.port())).collect()
+    }
+
+    /// Serves `name` on `bound` too, if it still has that port and not that address. As for [`Frontends::sync`], `current`
+    /// is asked under the lock.
+    pub(super) fn add(&self, name: &ServiceName, bound: Bound, current: impl FnOnce() -> Backend) {
+        let mut running = self.running();
+        let Some(runtime) = running.get_mut(name) else { return };
+        if runtime.port() == bound.addr.port() && !runtime.has(bound.addr.ip()) {
+            runtime.parts.push(self.part(name, bound, &current()));
+        }
     }
 
     /// Gives new connections of `name` the backend that `current` tells. Asking under the lock keeps the last word right
@@ -94,9 +105,11 @@ impl Frontends {
         self.run(to, runtime.addr, bound.into_iter().flatten().collect(), &backend);
     }
 
-    /// Why the other loopback family of `name` is not served, while it is not.
-    pub(crate) fn missing_half(&self, name: &ServiceName) -> Option<String> {
-        self.running().get(name).and_then(|runtime| runtime.parts.first().and_then(Frontend::missing_half))
+    /// Why the other loopback family of `name`, or a further address, is not served, while it is not.
+    pub(crate) fn missing_part(&self, name: &ServiceName) -> Option<String> {
+        let running = self.running();
+        let runtime = running.get(name)?;
+        runtime.parts.first().and_then(Frontend::missing_half).or_else(|| self.also_bind.missing(runtime))
     }
 
     /// How many names have a bound frontend.
@@ -110,6 +123,14 @@ impl Frontends {
 }
 
 impl Runtime {
+    pub(super) fn port(&self) -> u16 {
+        self.addr.port()
+    }
+
+    pub(super) fn has(&self, ip: IpAddr) -> bool {
+        self.addr.ip() == ip || self.parts.iter().any(|part| part.id().bind.ip() == ip)
+    }
+
     /// Stops accepting and frees the port; streams go on.
     pub(crate) async fn retire(self) {
         join_all(self.parts.into_iter().map(Frontend::retire)).await;

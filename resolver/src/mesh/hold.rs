@@ -61,7 +61,7 @@ impl Mesh {
     fn warn_remembered(&self, name: &ServiceName, port: u16) {
         let addr = self.allocator.addr(port);
         // Asked once more only to learn who holds it; whatever it binds is dropped at once.
-        let why = conn::bind(addr, conn::Families::AtLeastOne).err().map(|error| super::start::held(&error));
+        let why = conn::bind(addr, conn::Families::AtLeastOne).err().map(|error| conn::refused(&error));
         let why = why.unwrap_or_else(|| "it was taken for a moment, or is a backend's".into());
         tracing::warn!(target: "stado::mesh", service = %name, frontend = %addr, error = why, "frontend_remembered_unavailable");
     }

@@ -35,7 +35,7 @@ impl Mesh {
         let record = self.record(name)?;
         if record.backend.is_some() && !force {
             return Err(Refusal::Conflict(format!(
-                "service {name} is ready, held by {}; stop its producer first, or repeat with ?force=true",
+                "service {name} is ready, held by {}; stop its producer first, or repeat with --force (?force=true in the API)",
                 record.owner_key
             )));
         }

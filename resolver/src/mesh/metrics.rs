@@ -1,6 +1,7 @@
-//! Names of the mesh's metrics, in one place, and the registry that other rooms add theirs to.
+//! The mesh's metrics, and the registry that other rooms add theirs to. Names are in [`names`].
 use super::allocator::Stage;
 use super::error::Code;
+use super::metric_names::{self as names, Metric};
 use super::metrics_connections::Connections;
 use crate::conn::ledger::Ledger;
 use prometheus_client::encoding::text::encode;
@@ -37,6 +38,10 @@ pub(crate) struct Gauges {
     pub(crate) event_readers: usize,
 }
 
+fn put(registry: &mut Registry, metric: Metric, own: impl prometheus_client::registry::Metric) {
+    registry.register(metric.name, metric.help, own);
+}
+
 impl Metrics {
     pub(crate) fn new(ledger: Ledger) -> Self {
         let metrics = Self {
@@ -52,16 +57,16 @@ impl Metrics {
             event_readers: Gauge::default(),
         };
         metrics.add(|registry| {
-            registry.register("mesh_registrations", "Registrations by result", metrics.registrations.clone());
-            registry.register("mesh_heartbeats", "Heartbeats by result", metrics.heartbeats.clone());
-            registry.register("mesh_allocations", "Frontend ports by how they were found", metrics.allocations.clone());
-            registry.register("mesh_leases_expired", "Leases that ran out", metrics.expired.clone());
-            registry.register("mesh_state_save_failures", "State writes that failed", metrics.save_failures.clone());
-            registry.register("mesh_services", "Known services by status", metrics.services.clone());
-            registry.register("mesh_leases", "Live leases", metrics.leases.clone());
-            registry.register("mesh_frontends", "Bound frontends", metrics.frontends.clone());
+            put(registry, names::REGISTRATIONS, metrics.registrations.clone());
+            put(registry, names::HEARTBEATS, metrics.heartbeats.clone());
+            put(registry, names::ALLOCATIONS, metrics.allocations.clone());
+            put(registry, names::EXPIRED, metrics.expired.clone());
+            put(registry, names::SAVE_FAILURES, metrics.save_failures.clone());
+            put(registry, names::SERVICES, metrics.services.clone());
+            put(registry, names::LEASES, metrics.leases.clone());
+            put(registry, names::FRONTENDS, metrics.frontends.clone());
+            put(registry, names::EVENT_READERS, metrics.event_readers.clone());
             registry.register_collector(Box::new(Connections(ledger)));
-            registry.register("mesh_event_readers", "Open event streams", metrics.event_readers.clone());
         });
         metrics
     }

@@ -5,7 +5,9 @@
 //! The cores' lock is never held over a wait; changes of one name are in line on its stripe; serving waits for none of it.
 
 pub mod adapter_ports;
+mod adapters;
 pub mod allocator;
+mod also_bind;
 mod backend;
 mod clock;
 mod config;
@@ -16,6 +18,7 @@ mod hold;
 mod ids;
 mod lease;
 mod manage;
+pub mod metric_names;
 mod metrics;
 mod metrics_connections;
 pub mod names;
@@ -24,17 +27,19 @@ mod register;
 mod registry;
 mod remove;
 mod start;
-mod state_file;
+pub(crate) mod state_file;
 mod state_store;
 mod stripes;
 mod sweep;
+mod tune;
 mod view;
 
 pub use adapter_ports::AdapterPorts;
+pub use adapters::Standing;
 pub use allocator::Allocator;
 pub use backend::Backend;
 pub use clock::Now;
-pub use config::Config;
+pub use config::{Config, Tuning};
 pub use error::{Code, MeshError, Refusal};
 pub use events::{Changes, Event};
 pub use metrics::Metrics;
@@ -48,17 +53,19 @@ use lease::Leases;
 use registry::Registry;
 use stado_fleet::disk;
 use stado_fleet::name::ServiceName;
-use stado_fleet::wire::{Health, Inspect, Service};
+use stado_fleet::wire::{Health, Inspect, RefusedList, Service};
 use state_store::Store;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use stripes::Stripes;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// The mesh of one daemon.
 #[derive(Debug)]
 pub struct Mesh {
     config: Config,
+    tuning: RwLock<Tuning>,
     clock: Clock,
     core: RwLock<Core>,
     names: Stripes,
@@ -70,6 +77,7 @@ pub struct Mesh {
     events: Events,
     metrics: Metrics,
     docker: AtomicU8,
+    refused: watch::Sender<RefusedList>,
     stop: CancellationToken,
     _lock: disk::Lock,
 }
@@ -96,8 +104,21 @@ pub enum DockerStatus {
 impl Mesh {
     /// All services, by name; unavailable ones too.
     pub fn list(&self) -> Vec<Service> {
+        self.list_where(|_| true)
+    }
+
+    /// The services whose last producer has this owner key, or one that begins with it and a colon: `docker:checkout`
+    /// finds what the containers of that project registered.
+    pub fn list_owned(&self, owner: &str) -> Vec<Service> {
+        self.list_where(|record| {
+            record.owner_key.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        })
+    }
+
+    fn list_where(&self, wanted: impl Fn(&record::Record) -> bool) -> Vec<Service> {
         let core = self.read();
-        core.registry.iter().map(|(name, record)| view::service(name, record, &self.config)).collect()
+        let all = core.registry.iter().filter(|(_, record)| wanted(record));
+        all.map(|(name, record)| view::service(name, record, &self.config)).collect()
     }
 
     /// One service. `name` is not validated: an impossible one is unknown.
@@ -109,7 +130,7 @@ impl Mesh {
     pub fn inspect(&self, name: &str) -> Result<Inspect, Refusal> {
         let mut found = self.look_up(name, |name, record| view::inspect(name, record, &self.config))?;
         if let Ok(name) = name.parse()
-            && let Some(half) = self.frontends.missing_half(&name)
+            && let Some(half) = self.frontends.missing_part(&name)
         {
             found.reason.get_or_insert(half);
         }
@@ -183,7 +204,10 @@ impl Mesh {
         match core.registry.get(name) {
             None => conn::Backend::None("forgotten".into()),
             Some(record) => match &record.backend {
-                Some(backend) => conn::Backend::Local(backend.addr),
+                Some(backend) => match &backend.via {
+                    Some(route) => conn::Backend::Fleet(route.clone()),
+                    None => conn::Backend::Local(backend.addr),
+                },
                 None => conn::Backend::None(record.reason.clone()),
             },
         }

@@ -92,6 +92,8 @@ pub(super) struct Record {
     pub hostname: Option<String>,
     /// Why there is no backend; empty while there is one.
     pub reason: Arc<str>,
+    /// Something worth showing beside it, such as a health check's word.
+    pub note: Option<String>,
     /// Since when the status holds.
     pub since: Now,
 }

@@ -15,6 +15,8 @@ use std::time::Duration;
 struct Terms {
     preferred_port: i64,
     lease: Option<LeaseTerms>,
+    /// Why it is entered without a backend for now.
+    held: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -42,8 +44,22 @@ impl Mesh {
     /// Publishes a backend without a lease, under an owner key that survives it: what the container adapter does.
     /// The publication ends with [`Mesh::withdraw`].
     pub async fn publish(self: &Arc<Self>, claim: Publication, preferred_port: i64) -> Result<wire::Frontend, Refusal> {
+        self.enter_unleased(claim, Terms { preferred_port, lease: None, held: None }).await
+    }
+
+    /// As [`Mesh::publish`], but the service stays without a backend for `reason`: it has its name, its owner and its
+    /// port, and answers that it is unavailable.
+    pub async fn hold(
+        self: &Arc<Self>,
+        claim: Publication,
+        preferred_port: i64,
+        reason: &str,
+    ) -> Result<wire::Frontend, Refusal> {
+        self.enter_unleased(claim, Terms { preferred_port, lease: None, held: Some(reason.to_owned()) }).await
+    }
+
+    async fn enter_unleased(self: &Arc<Self>, claim: Publication, terms: Terms) -> Result<wire::Frontend, Refusal> {
         let mesh = self.clone();
-        let terms = Terms { preferred_port, lease: None };
         let work = async move {
             mesh.refuse_loop(&claim.backend)?;
             mesh.enter(claim, terms).await.map(|answer| answer.frontend)
@@ -64,7 +80,8 @@ impl Mesh {
             }
         }
         let (claim, ttl) = self.claim(&request).await?;
-        let terms = Terms { preferred_port: request.preferred_port, lease: Some(LeaseTerms { ttl, key, request }) };
+        let terms =
+            Terms { preferred_port: request.preferred_port, lease: Some(LeaseTerms { ttl, key, request }), held: None };
         self.enter(claim, terms).await
     }
 
@@ -97,7 +114,7 @@ impl Mesh {
 
     fn ttl(&self, seconds: i64) -> Result<Duration, Refusal> {
         match seconds {
-            ..=0 => Ok(self.config.lease_ttl),
+            ..=0 => Ok(self.tuning().lease_ttl),
             seconds if super::config::TTL_BOUNDS.contains(&seconds) => Ok(Duration::from_secs(seconds.unsigned_abs())),
             _ => Err(Refusal::Request("ttl_seconds must be between 3 and 3600".into())),
         }
@@ -105,6 +122,9 @@ impl Mesh {
 
     /// Proxy rule 4: a connection must not come back to where it left from.
     fn refuse_loop(&self, backend: &backend::Backend) -> Result<(), Refusal> {
+        if backend.via.is_some() {
+            return Ok(());
+        }
         let Some((addr, purpose)) = self.frontends.loop_of(&backend.addr) else { return Ok(()) };
         Err(Refusal::Backend(format!(
             "backend {addr} is where this daemon itself listens for {purpose}, so connections would go in circles; register the address that the producer listens on"
@@ -122,7 +142,7 @@ impl Mesh {
         };
         let name = claim.name.clone();
         let hostname = claim.hostname.clone();
-        let answer = self.commit(claim, port.as_ref().map(|port| port.addr), terms.lease)?;
+        let answer = self.commit(claim, port.as_ref().map(|port| port.addr), terms)?;
         match port {
             Some(Port { fresh: Some(bound), .. }) => {
                 let backend = self.current_backend(&name);
@@ -141,15 +161,18 @@ impl Mesh {
         &self,
         claim: Publication,
         frontend: Option<SocketAddr>,
-        lease: Option<LeaseTerms>,
+        terms: Terms,
     ) -> Result<RegisterResponse, Refusal> {
         let now = self.clock.now();
         let (name, id, backend) = (claim.name.clone(), claim.producer_id.clone(), claim.backend.addr);
         let mut core = self.write();
         let published = core.registry.publish(claim, frontend, now)?;
+        if let Some(reason) = &terms.held {
+            core.registry.withdraw(&name, &id, reason, now);
+        }
         let shown = core.registry.get(&name).map(|record| view::frontend(record, &self.config)).unwrap_or_default();
         let mut answer = RegisterResponse { name: name.to_string(), frontend: shown, ..RegisterResponse::default() };
-        if let Some(LeaseTerms { ttl, key, request }) = lease {
+        if let Some(LeaseTerms { ttl, key, request }) = terms.lease {
             let token = ids::lease_token();
             answer.registration_id = id.clone();
             answer.lease_token = token.clone();
@@ -165,7 +188,14 @@ impl Mesh {
             self.removed(&displaced, None);
         }
         let frontend = answer.frontend.endpoint();
-        tracing::info!(target: "stado::mesh", service = %name, frontend, backend = %backend, registration_id = id, "service_registered");
+        match terms.held {
+            None => {
+                tracing::info!(target: "stado::mesh", service = %name, frontend, backend = %backend, registration_id = id, "service_registered");
+            }
+            Some(reason) => {
+                tracing::info!(target: "stado::mesh", service = %name, frontend, reason, registration_id = id, "service_held");
+            }
+        }
         Ok(answer)
     }
 

@@ -61,6 +61,7 @@ impl Registry {
             frontend,
             hostname,
             reason: reason.into(),
+            note: None,
             since: now,
         };
         self.services.insert(name, record);
@@ -89,7 +90,12 @@ impl Registry {
             return conflict(format!("hostname {host} is already owned by service {owner}"));
         }
         match known {
-            Some(record) if record.backend.is_some() && record.owner_key != claim.owner_key => {
+            // A producer may change its own owner key: a container that is renamed is still that container.
+            Some(record)
+                if record.backend.is_some()
+                    && record.owner_key != claim.owner_key
+                    && record.producer_id != claim.producer_id =>
+            {
                 conflict(format!("service {name} is already owned by another registration"))
             }
             _ => Ok(()),
@@ -124,6 +130,7 @@ impl Registry {
             frontend,
             hostname: claim.hostname,
             reason: "".into(),
+            note: None,
             since: old.filter(|r| r.backend.is_some()).map_or(now, |r| r.since),
         };
         self.services.insert(claim.name, record);
@@ -141,6 +148,19 @@ impl Registry {
         record.since = now;
         release(&mut self.backend_ports, backend.port);
         true
+    }
+
+    /// The names whose current producer is `producer_id`, with a backend or without.
+    pub(super) fn names_of(&self, producer_id: &str) -> Vec<ServiceName> {
+        let of = self.services.iter().filter(|(_, record)| record.producer_id == producer_id);
+        of.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Notes something worth showing beside what `producer_id` published.
+    pub(super) fn note(&mut self, name: &ServiceName, producer_id: &str, note: Option<&str>) {
+        if let Some(record) = self.services.get_mut(name).filter(|record| record.producer_id == producer_id) {
+            record.note = note.map(str::to_owned);
+        }
     }
 
     /// Says why a name without a backend has none; nothing for a ready one.

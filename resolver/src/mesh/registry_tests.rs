@@ -18,7 +18,7 @@ fn claim(name: &str, owner: &str, producer: &str, port: u16) -> Publication {
         owner_key: owner.into(),
         producer_id: producer.into(),
         container_id: String::new(),
-        backend: Backend { host: "127.0.0.1".into(), port, addr },
+        backend: Backend { host: "127.0.0.1".into(), port, addr, via: None },
         hostname: None,
     }
 }
@@ -108,7 +108,7 @@ fn service(number: u8) -> ServiceName {
 }
 
 proptest! {
-    /// Whatever comes in whatever order: only the owner replaces a ready backend, only its own goodbye removes it, and the
+    /// Whatever comes in whatever order: only the owner, or the producer itself, replaces a ready backend, only its own goodbye removes it, and the
     /// ports of backends are known exactly.
     #[test]
     fn ownership_holds_over_any_sequence(steps in proptest::collection::vec(step(), 1..60)) {
@@ -120,7 +120,8 @@ proptest! {
             match step {
                 Step::Publish { name, owner, port } => {
                     let claim = claim(service(name).as_str(), &format!("o{owner}"), &format!("p{}", turn % 12), port);
-                    let held = old(&claim.name).is_some_and(|r| r.backend.is_some() && r.owner_key != claim.owner_key);
+                    let foreign = |r: &Record| r.owner_key != claim.owner_key && r.producer_id != claim.producer_id;
+                    let held = old(&claim.name).is_some_and(|r| r.backend.is_some() && foreign(&r));
                     prop_assert_eq!(registry.publish(claim.clone(), None, now).is_err(), held);
                     let record = registry.get(&claim.name).unwrap();
                     let expected = if held { old(&claim.name).unwrap().producer_id } else { claim.producer_id };

@@ -1,5 +1,6 @@
 //! From files to a running mesh: lock, read, bind every remembered frontend, sweep; and its end.
 use super::allocator::Allocator;
+use super::also_bind::AlsoBind;
 use super::clock::{Clock, Now};
 use super::error::MeshError;
 use super::events::Events;
@@ -26,6 +27,7 @@ impl Mesh {
         config.validate()?;
         let lock = lock(&config.state_path)?;
         let mesh = Arc::new(Self {
+            tuning: RwLock::new(config.tuning()),
             clock: Clock::start(),
             core: RwLock::new(Core::default()),
             names: Stripes::new(),
@@ -34,22 +36,27 @@ impl Mesh {
             ports: Store::open(&config.state_path, "tcp_ports")?,
             hosts: Store::open(&hostnames_path(&config.state_path), "hostnames")?,
             metrics: Metrics::new(context.ledger.clone()),
-            frontends: Frontends::new(context, config.also_bind.clone()),
+            frontends: Frontends::new(
+                context,
+                AlsoBind::new(config.also_bind.clone(), config.beyond_this_machine.clone()),
+            ),
             events: Events::new(),
             docker: AtomicU8::new(super::DockerStatus::Disabled as u8),
+            refused: tokio::sync::watch::Sender::default(),
             stop: tokio_util::sync::CancellationToken::new(),
             _lock: lock,
             config,
         });
         mesh.restore();
         mesh.start_sweeper();
+        mesh.follow_tuning();
         Ok(mesh)
     }
 
     /// Stops accepting, lets streams end within the shutdown timeout, and saves what is not saved yet.
     pub async fn shutdown(&self) {
         self.stop.cancel();
-        let grace = self.config.shutdown_timeout;
+        let grace = self.tuning().shutdown_timeout;
         let closing = self.frontends.take_all().into_iter().map(|runtime| runtime.close(grace));
         futures_util::future::join_all(closing).await;
         for saved in [self.ports.flush().await, self.hosts.flush().await] {
@@ -100,7 +107,8 @@ impl Mesh {
             let holder = self.allocator.holder(port).unwrap_or_default();
             return Err(format!("port {port} is remembered for {holder} as well"));
         }
-        let bound = conn::bind(self.allocator.addr(port), Families::AtLeastOne).map_err(|error| held(&error))?;
+        let bound =
+            conn::bind(self.allocator.addr(port), Families::AtLeastOne).map_err(|error| conn::refused(&error))?;
         self.frontends.start(name, bound, conn::Backend::None(NOT_BACK.into()));
         Ok(())
     }
@@ -131,13 +139,5 @@ fn hostnames_path(state: &Path) -> PathBuf {
     match state.file_stem().and_then(|stem| stem.to_str()) {
         None | Some("state") => state.with_file_name("hostnames.json"),
         Some(stem) => state.with_file_name(format!("{stem}.hostnames.json")),
-    }
-}
-
-/// Why a port could not be bound, with who holds it where that can be told.
-pub(super) fn held(error: &conn::BindError) -> String {
-    match conn::holder_of(error.addr) {
-        Some(holder) => format!("{} is held by {holder}", error.addr),
-        None => error.to_string(),
     }
 }

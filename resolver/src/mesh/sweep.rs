@@ -18,13 +18,14 @@ impl Mesh {
                 let Some(mesh) = mesh.upgrade() else { return };
                 mesh.end_expired();
                 mesh.close_idle().await;
+                mesh.frontends.bind_missing(|name| mesh.current_backend(name));
             }
         });
     }
 
     /// The reaper. A reaped name stays listed, and its port stays reserved from other names.
     pub(super) async fn close_idle(&self) {
-        let (grace, now) = (self.config.idle_grace, self.clock.now());
+        let (grace, now) = (self.tuning().idle_grace, self.clock.now());
         if grace.is_zero() {
             return;
         }
@@ -41,7 +42,7 @@ impl Mesh {
         let now = self.clock.now();
         let why = {
             let mut core = self.write();
-            if !core.registry.idle(self.config.idle_grace, now).any(|idle| idle == name) {
+            if !core.registry.idle(self.tuning().idle_grace, now).any(|idle| idle == name) {
                 return;
             }
             let before = core.registry.get(name).map(|record| record.reason.to_string()).unwrap_or_default();

@@ -109,7 +109,12 @@ async fn the_same_owner_may_replace_its_backend_and_a_stale_goodbye_is_ignored()
         owner_key: "docker:checkout:db:5432".into(),
         producer_id: producer.into(),
         container_id: producer.into(),
-        backend: Backend { host: "127.0.0.1".into(), port, addr: format!("127.0.0.1:{port}").parse().unwrap() },
+        backend: Backend {
+            host: "127.0.0.1".into(),
+            port,
+            addr: format!("127.0.0.1:{port}").parse().unwrap(),
+            via: None,
+        },
         hostname: None,
     };
     let first = mesh.publish(claim("old", 7), 0).await.unwrap();

@@ -36,6 +36,7 @@ pub(crate) fn inspect(name: &ServiceName, record: &Record, config: &Config) -> I
         hostname: record.hostname.clone().unwrap_or_default(),
         reason,
         since,
+        note: record.note.clone(),
     }
 }
 

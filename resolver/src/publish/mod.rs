@@ -15,7 +15,7 @@ pub use error::PublishError;
 
 use crate::conn::ledger::Ledger;
 use stado_fleet::disk::{Lock, LockAttempt};
-use stado_fleet::ledger::{PublishedPaths, ResolverState};
+use stado_fleet::ledger::{PublishedPaths, ResolverState, stamp};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -55,7 +55,12 @@ impl Publisher {
     pub async fn start(paths: PublishedPaths, ledger: Ledger) -> Result<Self, PublishError> {
         let lock = take_lock(&paths).await?;
         answers::restore(&paths, &ledger);
-        let state = ResolverState { pid: std::process::id(), state: "starting".to_owned(), ..ResolverState::default() };
+        let state = ResolverState {
+            pid: std::process::id(),
+            started_at: Some(stamp(jiff::Timestamp::now())),
+            state: "starting".to_owned(),
+            ..ResolverState::default()
+        };
         let shared = Arc::new(Shared {
             paths,
             ledger,

@@ -1,5 +1,6 @@
 use super::look::Look;
 use crate::args::EndpointArgs;
+use crate::cmd::provenance::provenance;
 use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
@@ -22,6 +23,7 @@ pub(crate) async fn bind(args: EndpointArgs, env: &Env) -> Verb {
     if args.json {
         ui::json(&json!({
             "service": name, "host": target, "bind_address": address.to_string(), "encrypted_peers": [],
+            "registry": provenance(&look.answer),
         }))?;
     } else {
         ui::line(format_args!("bind_address={address}\nencrypted_peers="))?;

@@ -3,6 +3,7 @@ use super::observations::{Observation, Observations, fact};
 use super::reach::{Reach, reach};
 use crate::args::ConnectArgs;
 use crate::cmd::probe::{self, Answered};
+use crate::cmd::provenance::provenance;
 use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
@@ -107,6 +108,7 @@ fn print(look: &Look, args: &ConnectArgs, found: &Connected, answered: Option<An
             "consumer": args.consumer.as_ref().or(reach.consumer.as_ref()),
             "url": reach.url(), "verified": answered.is_some(), "status": status,
             "checked_from": answered.map(|_| look.here()), "observed": observed,
+            "registry": provenance(&look.answer),
         }));
     }
     ui::line(reach.url())?;

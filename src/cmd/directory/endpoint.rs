@@ -1,6 +1,7 @@
 use super::look::Look;
 use super::observations::{Observations, fact};
 use crate::args::EndpointArgs;
+use crate::cmd::provenance::provenance;
 use crate::config::Env;
 use crate::exit::{Outcome, Verb};
 use crate::ui;
@@ -18,6 +19,7 @@ pub(crate) async fn endpoint(args: EndpointArgs, env: &Env) -> Verb {
     if args.json {
         ui::json(&json!({
             "service": name, "target": target, "active_host": active, "url": url, "observed": observed,
+            "registry": provenance(&look.answer),
         }))?;
     } else if let Some(url) = url {
         ui::line(format_args!("{name} active on {active}, reached from {target} at {url} (observed {observed})"))?;

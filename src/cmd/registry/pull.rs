@@ -16,7 +16,7 @@ pub(crate) async fn pull(args: PullArgs, env: &Env) -> Verb {
     if let (Some(from), Some(command)) = (&args.from, &args.command) {
         return first_copy(&fleet, from, command).await;
     }
-    let source = fleet.source();
+    let source = fleet.source().await?;
     let location = source.location();
     let read = authority::fetch_raw(&source, &fleet.link).await?;
     let (document, version) = read.ok_or_else(|| Failure::not_found(format!("no registry document at {location}")))?;
@@ -47,6 +47,7 @@ async fn first_copy(fleet: &Fleet, from: &str, command: &str) -> Verb {
         target: as_target(&destination.host)?,
         command: command.to_owned(),
         paths: single_path(destination),
+        shared: None,
     });
     let snapshot = authority::fetch(&source, &fleet.link).await?;
     let snapshot = snapshot.ok_or_else(|| Failure::not_found(format!("{from} has no registry document")))?;

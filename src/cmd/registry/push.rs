@@ -16,7 +16,7 @@ pub(crate) async fn push(args: PushArgs, env: &Env) -> Verb {
         overrides: Overrides { force: args.force, allow_empty_fleet: args.allow_empty_fleet },
     };
     let fleet = Fleet::open(env)?;
-    let pushed = authority::push(&fleet.source(), &fleet.link, request).await;
+    let pushed = authority::push(&fleet.source().await?, &fleet.link, request).await;
     match &pushed {
         Ok(receipt) if args.json => print(receipt)?,
         Ok(receipt) => ui::line(receipt.text(&args.path.display().to_string()))?,

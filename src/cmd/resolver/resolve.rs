@@ -1,5 +1,6 @@
 use crate::args::DirectoryResolveArgs;
 use crate::cmd::fleet::Fleet;
+use crate::cmd::provenance::provenance;
 use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
@@ -23,7 +24,9 @@ pub(crate) async fn resolve(args: DirectoryResolveArgs, env: &Env) -> Verb {
     let generation = directory.generation().map(|g| g.0);
     let uri = format!("stado://service/{name}");
     if args.json {
-        ui::json(&json!({"service": uri, "generation": generation, "capabilities": route.capabilities}))?;
+        ui::json(
+            &json!({"service": uri, "generation": generation, "capabilities": route.capabilities, "registry": provenance(&answer)}),
+        )?;
     } else {
         let generation = generation.map_or("-".to_owned(), |g| g.to_string());
         ui::line(format_args!("{uri} generation={generation} capabilities={}", route.capabilities.join(",")))?;

@@ -1,16 +1,23 @@
 //! The daemons: settings → `daemon::Config` → run until told to stop.
+mod again;
 mod announce;
 mod limits;
+mod neighbour;
+mod reload;
 mod signals;
+mod terminal;
 
 use crate::args::{LogArgs, LogLevel, MeshFlags, ResolverServe};
 use crate::config::{Backend, Env, HostConfig, MeshLayers, MeshSettings};
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use announce::Voice;
+use reload::Reload;
+use signals::Signals;
 use stado_fleet::authority::Refusals;
 use stado_resolver::daemon::{self, Config, FleetConfig, Shutdown};
 use stado_resolver::{gate, mesh as mesh_room};
+use std::sync::Arc;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -20,8 +27,11 @@ pub(crate) fn resolver(args: &ResolverServe, log: &LogArgs, env: &Env) -> Verb {
     if args.mesh.print_parsed_fields {
         return print_fields(&layers);
     }
-    let fleet = fleet(HostConfig::read(env, args.target.as_deref())?)?;
-    run(&layers, layers.settings(env)?, Some(fleet), log, Voice::Person)
+    let host = HostConfig::read(env, args.target.as_deref())?;
+    let settings = layers.settings(env)?;
+    let fleet_side = Some((args.target.clone(), host.clone()));
+    let reload = Reload::new(&args.mesh, env, &layers, &settings, fleet_side);
+    run(&layers, settings, reload, Some(fleet(host)?), log, Voice::Person)
 }
 
 /// `devmeshd serve`: the mesh alone; nothing of `~/.stado` is touched.
@@ -31,7 +41,8 @@ pub(crate) fn mesh(flags: &MeshFlags, log: &LogArgs, env: &Env) -> Verb {
         return print_fields(&layers);
     }
     let settings = layers.settings(env)?;
-    run(&layers, settings, None, log, Voice::Log)
+    let reload = Reload::new(flags, env, &layers, &settings, None);
+    run(&layers, settings, reload, None, log, Voice::Log)
 }
 
 fn print_fields(layers: &MeshLayers) -> Verb {
@@ -41,41 +52,67 @@ fn print_fields(layers: &MeshLayers) -> Verb {
     Ok(Outcome::Done)
 }
 
-fn run(layers: &MeshLayers, settings: MeshSettings, fleet: Option<FleetConfig>, log: &LogArgs, voice: Voice) -> Verb {
-    let _guard = ui::start_log(log, LogLevel::Info)?;
+fn run(
+    layers: &MeshLayers,
+    settings: MeshSettings,
+    reload: Reload,
+    fleet: Option<FleetConfig>,
+    log: &LogArgs,
+    voice: Voice,
+) -> Verb {
+    let guard = ui::start_log(log, LogLevel::Info)?;
     for warning in layers.warnings.iter().chain(&settings.unserved) {
         tracing::warn!(target: "stado::mesh", warning, "config_warning");
     }
     limits::raise();
-    let config =
-        Config { mesh: mesh_config(settings), mesh_docker: mesh_room::DockerStatus::Disabled, fleet, version: VERSION };
+    let config = Config {
+        metrics_bind: settings.metrics_bind,
+        mesh: mesh_room::Config { tuning: Some(reload.tuning()), ..mesh_config(&settings) },
+        docker: settings.docker.clone(),
+        fleet,
+        version: VERSION,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Failure::here(format!("cannot start the async runtime: {e}")))?;
+    let shutdown = Shutdown::new();
+    let signals = Signals::new(shutdown.clone(), Arc::new(reload));
     let result = runtime.block_on(async {
-        let shutdown = Shutdown::new();
-        signals::listen(shutdown.clone())?;
+        signals.listen()?;
+        if let Some(advice) = neighbour::how_to_change_over(&settings).await {
+            ui::note(advice);
+        }
         daemon::run(config, move |event| announce::announce(voice, &event), shutdown).await?;
         tracing::info!(target: "stado::mesh", "daemon_stopped");
         Ok(Outcome::Done)
     });
     runtime.shutdown_background();
+    if result.is_ok() && signals.wants_restart() {
+        drop(guard);
+        return Err(again::run());
+    }
     result
 }
 
-fn mesh_config(settings: MeshSettings) -> mesh_room::Config {
+fn tuning(settings: &MeshSettings) -> mesh_room::Tuning {
+    mesh_config(settings).tuning()
+}
+
+fn mesh_config(settings: &MeshSettings) -> mesh_room::Config {
     mesh_room::Config {
-        socket: settings.socket,
-        state_path: settings.state_path,
+        socket: settings.socket.clone(),
+        state_path: settings.state_path.clone(),
         frontend_host: settings.frontend_host,
         port_min: settings.port_min,
         port_max: settings.port_max,
         lease_ttl: settings.lease_ttl,
         idle_grace: settings.idle_grace,
         shutdown_timeout: settings.shutdown_timeout,
-        also_bind: settings.also_bind,
+        also_bind: settings.also_bind.clone(),
+        beyond_this_machine: settings.beyond_this_machine.clone(),
         http_addr: settings.http_addr,
         https_addr: settings.https_addr,
         version: VERSION,
+        tuning: None,
     }
 }
 
@@ -88,7 +125,7 @@ fn fleet(host: HostConfig) -> Result<FleetConfig, Failure> {
     });
     let local = host.storage.backend == Backend::Local;
     Ok(FleetConfig {
-        store: host.storage.open()?,
+        store: host.open_store()?,
         store_url: host.storage.stado_url,
         refusals: local.then(|| Refusals::new(&host.storage.local_path)),
         home: host.stado_home,

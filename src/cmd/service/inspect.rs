@@ -23,6 +23,9 @@ pub(crate) async fn inspect(args: NamedArgs, env: &Env) -> Verb {
         found.docker_container_id,
     ]);
     ui::print(&ui::render(&rows, &args.output)?)?;
+    if let Some(note) = found.note {
+        ui::note(format_args!("{}: {note}", args.name));
+    }
     if let Some(reason) = found.reason {
         let since = found.since.map(|since| format!(" (since {since})")).unwrap_or_default();
         ui::note(format_args!("{}: {reason}{since}", args.name));

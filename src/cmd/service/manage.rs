@@ -1,30 +1,41 @@
 //! `service forget`, `service pin`, `service rename`.
 use super::daemon;
 use crate::args::{ForgetArgs, PinArgs, RenameArgs};
+use crate::client::Error;
 use crate::config::Env;
-use crate::exit::{Outcome, Verb};
+use crate::exit::{Failure, Outcome, Verb};
 use crate::ui::{self, Rows};
 use stado_fleet::wire::Service;
 
 /// `service forget`: the name is free, and so is its port.
 pub(crate) async fn forget(args: ForgetArgs, env: &Env) -> Verb {
-    daemon::api(&args.daemon, env)?.forget(&args.name, args.force).await?;
+    daemon::api(&args.daemon, env)?.forget(&args.name, args.force).await.map_err(refused)?;
     ui::line(format_args!("forgot {}", args.name))?;
     Ok(Outcome::Done)
 }
 
 /// `service pin`: a row as `resolve` prints it.
 pub(crate) async fn pin(args: PinArgs, env: &Env) -> Verb {
-    let service = daemon::api(&args.daemon, env)?.pin(&args.name, args.port).await?;
+    let service = daemon::api(&args.daemon, env)?.pin(&args.name, args.port).await.map_err(refused)?;
     ui::print(&ui::render(&row(service), &args.output)?)?;
     Ok(Outcome::Done)
 }
 
 /// `service rename`: a row as `resolve` prints it.
 pub(crate) async fn rename(args: RenameArgs, env: &Env) -> Verb {
-    let service = daemon::api(&args.daemon, env)?.rename(&args.name, &args.new_name).await?;
+    let service = daemon::api(&args.daemon, env)?.rename(&args.name, &args.new_name).await.map_err(refused)?;
     ui::print(&ui::render(&row(service), &args.output)?)?;
     Ok(Outcome::Done)
+}
+
+/// An older daemon has no such route, and answers that in plain text.
+fn refused(error: Error) -> Failure {
+    match &error {
+        Error::Api { status: 404 | 405, code, .. } if code == "internal_error" => Failure::refused(
+            "the daemon on this socket is the first specification's own, which cannot do this; `stado resolver serve` or our devmeshd can",
+        ),
+        _ => error.into(),
+    }
 }
 
 fn row(service: Service) -> Rows {

@@ -46,7 +46,12 @@ pub(super) fn unavailable(service: &Service) -> Failure {
     Failure::new(
         Class::Refused,
         Blame::Service,
-        format!("service {} has no registered backend (status {})", service.name, service.status),
+        match &service.reason {
+            Some(reason) => {
+                format!("service {} has no registered backend (status {}): {reason}", service.name, service.status)
+            }
+            None => format!("service {} has no registered backend (status {})", service.name, service.status),
+        },
     )
 }
 
@@ -61,11 +66,13 @@ pub(super) async fn until_ready(api: &Api, name: &str, limit: Option<Duration>) 
             Err(error) if !may_come(error) => return Ok(answer?),
             _ => {}
         }
-        let next = Instant::now() + POLL;
-        if deadline.is_some_and(|deadline| next > deadline) {
+        let now = Instant::now();
+        if deadline.is_some_and(|deadline| now >= deadline) {
             return Ok(answer?);
         }
-        tokio::time::sleep_until(next).await;
+        // The last look is at the deadline itself, not at the last whole step before it.
+        let next = now + POLL;
+        tokio::time::sleep_until(deadline.map_or(next, |deadline| deadline.min(next))).await;
     }
 }
 

@@ -4,7 +4,7 @@ mod settings;
 
 pub use settings::MeshSettings;
 
-use super::{ConfigError, Env, Layers, Source, wrong};
+use super::{ConfigError, Env, Layers, Source, docker_lookup, wrong};
 use crate::args::MeshFlags;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ const fn field(name: &'static str, key: &'static str, kind: Kind, default: Optio
 }
 
 /// The whole table. `socket` and `state` have defaults that depend on the home directory.
-const FIELDS: [Field; 18] = [
+const FIELDS: [Field; 20] = [
     field("socket", "socket", Kind::Text, None),
     field("state", "state_path", Kind::Text, None),
     field("tcp-frontend-host", "tcp_frontend_host", Kind::Text, Some("127.0.0.1")),
@@ -41,6 +41,8 @@ const FIELDS: [Field; 18] = [
     field("frontend-idle-grace", "frontend_idle_grace", Kind::Duration, Some("10m")),
     field("shutdown-timeout", "shutdown_timeout", Kind::Duration, Some("5s")),
     field("also-bind", "also_bind", Kind::List, None),
+    field("allow-beyond-this-machine", "allow_beyond_this_machine", Kind::List, None),
+    field("metrics-bind", "metrics_bind", Kind::Text, None),
     field("docker-enabled", "docker.enabled", Kind::Bool, Some("true")),
     field(
         "docker-allow-non-loopback-published-ports",
@@ -110,7 +112,7 @@ impl MeshLayers {
 
 /// The flags that were given, by name.
 fn given(flags: &MeshFlags) -> Vec<(&'static str, String)> {
-    let also_bind = Some(flags.also_bind.join(",")).filter(|text| !text.is_empty());
+    let list = |values: &[String]| Some(values.join(",")).filter(|text| !text.is_empty());
     [
         ("config", &flags.config),
         ("socket", &flags.socket),
@@ -121,7 +123,9 @@ fn given(flags: &MeshFlags) -> Vec<(&'static str, String)> {
         ("lease-ttl", &flags.lease_ttl),
         ("frontend-idle-grace", &flags.frontend_idle_grace),
         ("shutdown-timeout", &flags.shutdown_timeout),
-        ("also-bind", &also_bind),
+        ("also-bind", &list(&flags.also_bind)),
+        ("allow-beyond-this-machine", &list(&flags.allow_beyond_this_machine)),
+        ("metrics-bind", &flags.metrics_bind),
         ("docker-enabled", &flags.docker_enabled),
         ("docker-allow-non-loopback-published-ports", &flags.docker_allow_non_loopback_published_ports),
         ("http-enabled", &flags.http_enabled),

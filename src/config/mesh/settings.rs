@@ -1,6 +1,8 @@
 //! Layers → checked values, with the sentences of the mesh contract §4.
-use super::{ConfigError, Env, Layers, variable, wrong};
+use super::{ConfigError, Env, Layers, docker_lookup, variable, wrong};
 use crate::config::{Source, format_duration, parse_duration};
+use stado_resolver::conn::{Reach, reach};
+use stado_resolver::docker;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,10 +28,16 @@ pub struct MeshSettings {
     pub shutdown_timeout: Duration,
     /// Further addresses that frontends are bound on.
     pub also_bind: Vec<IpAddr>,
+    /// Addresses that may reach beyond this machine, because they were named a second time.
+    pub beyond_this_machine: Vec<IpAddr>,
+    /// Where the metrics are served besides the control socket.
+    pub metrics_bind: Option<SocketAddr>,
     /// Where HTTP services are announced.
     pub http_addr: Option<SocketAddr>,
     /// Where they are announced when a certificate is configured.
     pub https_addr: Option<SocketAddr>,
+    /// The container adapter, unless it is turned off.
+    pub docker: Option<docker::Config>,
     /// Settings that were chosen and that this build does not serve; each a sentence worth a warning.
     pub unserved: Vec<String>,
 }
@@ -40,6 +48,10 @@ const LEASE_MAX: Duration = Duration::from_secs(3600);
 pub(super) fn check(layers: &Layers, env: &Env) -> Result<MeshSettings, ConfigError> {
     let (port_min, port_max) = ports(layers)?;
     let frontend_host = frontend_host(layers.text("tcp-frontend-host"))?;
+    let beyond_this_machine = addresses(layers, "allow-beyond-this-machine")?;
+    stays_here("tcp-frontend-host", frontend_host, &beyond_this_machine)?;
+    let mut unserved = Vec::new();
+    let also_bind = also_bind(layers, &beyond_this_machine, &mut unserved)?;
     let lease_ttl = duration(layers, "lease-ttl")?;
     if !(LEASE_MIN..=LEASE_MAX).contains(&lease_ttl) {
         return wrong(format!(
@@ -54,13 +66,8 @@ pub(super) fn check(layers: &Layers, env: &Env) -> Result<MeshSettings, ConfigEr
     }
     let idle_grace = duration(layers, "frontend-idle-grace")?;
     http(layers)?;
-    let docker_chosen = layers.chosen("docker-enabled");
-    let docker = boolean(layers, "docker-enabled")?;
-    boolean(layers, "docker-allow-non-loopback-published-ports")?;
-    let mut unserved = Vec::new();
-    if docker && docker_chosen {
-        unserved.push("docker-enabled is set, and this build watches no containers".to_owned());
-    }
+    let allow_exposed = boolean(layers, "docker-allow-non-loopback-published-ports")?;
+    let docker = boolean(layers, "docker-enabled")?.then(|| docker(env, allow_exposed)).transpose()?;
     if boolean(layers, "http-enabled")? || !layers.text("http-cert-file").is_empty() {
         unserved.push("HTTP is configured, and this build has no HTTP listener".to_owned());
     }
@@ -73,11 +80,18 @@ pub(super) fn check(layers: &Layers, env: &Env) -> Result<MeshSettings, ConfigEr
         lease_ttl,
         idle_grace,
         shutdown_timeout,
-        also_bind: also_bind(layers.text("also-bind"))?,
+        also_bind,
+        beyond_this_machine,
+        metrics_bind: metrics_bind(layers)?,
         http_addr: socket_addr("http_addr", layers.text("http-addr")).ok(),
         https_addr: https_addr(layers),
+        docker,
         unserved,
     })
+}
+
+fn docker(env: &Env, allow_exposed: bool) -> Result<docker::Config, ConfigError> {
+    Ok(docker::Config { lookup: docker_lookup(env)?, allow_exposed, ..docker::Config::default() })
 }
 
 fn path(layers: &Layers, name: &str, env: &Env) -> Result<PathBuf, ConfigError> {
@@ -140,12 +154,55 @@ fn frontend_host(text: &str) -> Result<IpAddr, ConfigError> {
     }
 }
 
-fn also_bind(text: &str) -> Result<Vec<IpAddr>, ConfigError> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(|part| part.parse().map_err(|_| ConfigError(format!("also-bind: {part:?} is not an IP address"))))
-        .collect()
+fn addresses(layers: &Layers, name: &'static str) -> Result<Vec<IpAddr>, ConfigError> {
+    let parts = layers.text(name).split(',').map(str::trim).filter(|part| !part.is_empty());
+    let parse = |part: &str| part.parse().map_err(|_| ConfigError(format!("{name}: {part:?} is not an IP address")));
+    parts.map(parse).collect()
+}
+
+/// Addresses of containers' bridges. One that is on no interface now may come: it is warned of and taken when it does.
+fn also_bind(layers: &Layers, twice: &[IpAddr], unserved: &mut Vec<String>) -> Result<Vec<IpAddr>, ConfigError> {
+    let all = addresses(layers, "also-bind")?;
+    for ip in &all {
+        if ip.is_unspecified() {
+            return wrong(format!("also-bind {ip} is every interface of this machine: name each address by itself"));
+        }
+        stays_here("also-bind", *ip, twice)?;
+        if reach(*ip) == Reach::Absent && !twice.contains(ip) {
+            unserved
+                .push(format!("also-bind {ip} is on no bridge of this machine now; it is taken when it appears there"));
+        }
+    }
+    Ok(all)
+}
+
+/// An address that others than this machine reach must be named twice (design, rule 7).
+fn stays_here(name: &str, ip: IpAddr, twice: &[IpAddr]) -> Result<(), ConfigError> {
+    let why = match reach(ip) {
+        _ if twice.contains(&ip) => None,
+        Reach::Beyond(why) => Some(why),
+        Reach::Absent if name == "tcp-frontend-host" => Some("is on no bridge of this machine's own".into()),
+        Reach::Machine | Reach::Absent => None,
+    };
+    match why {
+        Some(why) => wrong(format!(
+            "{name} {ip} {why}, so others than this machine would reach every service; if that is meant, say it twice: \
+             --allow-beyond-this-machine {ip}"
+        )),
+        None => Ok(()),
+    }
+}
+
+fn metrics_bind(layers: &Layers) -> Result<Option<SocketAddr>, ConfigError> {
+    match layers.text("metrics-bind") {
+        "" => Ok(None),
+        text => match socket_addr("metrics_bind", text)? {
+            bind if bind.ip().is_loopback() => Ok(Some(bind)),
+            bind => {
+                wrong(format!("metrics_bind {bind} is not a loopback address; the metrics are for this machine only"))
+            }
+        },
+    }
 }
 
 fn http(layers: &Layers) -> Result<(), ConfigError> {

@@ -134,17 +134,22 @@ impl Fleet {
         host.home.stado(&["registry", "push", file.to_str().unwrap(), "--json"])
     }
 
+    /// Fetches the first copy on every host but the authority.
+    pub fn copies(&mut self) {
+        let from = self.hosts[0].sshd.as_ref().unwrap().destination();
+        let command = self.registry["service_directory"]["authority"]["command"].as_str().unwrap();
+        for host in &self.hosts[1..] {
+            host.home.stado(&["registry", "pull", "--from", &from, "--command", command]).ok();
+        }
+    }
+
     /// Writes the registry on the authority, fetches the first copy on every other host, and starts every daemon.
     pub fn up(&mut self) {
         let names: Vec<_> = self.hosts.iter().map(|h| h.name.clone()).collect();
         self.push(&names[0]).ok();
-        let from = self.hosts[0].sshd.as_ref().unwrap().destination();
+        self.copies();
         for name in &names {
-            let host = self.host(name);
-            if *name != names[0] {
-                host.home.stado(&["registry", "pull", "--from", &from, "--command", STADO]).ok();
-            }
-            host.serve();
+            self.host(name).serve();
         }
         for name in &names {
             self.host(name).ready();

@@ -28,7 +28,9 @@ impl Home {
     pub fn new() -> Self {
         let frontends = ports::block(12);
         let range = [("MIN", frontends.port()), ("MAX", frontends.last())];
-        let env = range.map(|(end, port)| (format!("DEVMESH_TCP_FRONTEND_{end}"), port.to_string())).into();
+        let mut env: Vec<_> = range.map(|(end, port)| (format!("DEVMESH_TCP_FRONTEND_{end}"), port.to_string())).into();
+        // Containers of other tests, or of a person, are none of this home's business.
+        env.push(("DEVMESH_DOCKER_ENABLED".into(), "false".into()));
         // Short, since a socket's path has an end at about a hundred bytes.
         let dir = tempfile::Builder::new().prefix("st").tempdir().unwrap();
         Self { dir, frontends, env, namespace: None }

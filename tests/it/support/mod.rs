@@ -7,10 +7,13 @@ macro_rules! needs {
     };
 }
 
+pub mod disk;
+pub mod docker;
 pub mod fleet;
 pub mod home;
 pub mod needs;
 pub mod netns;
+pub mod object_api;
 pub mod ports;
 pub mod postgres;
 pub mod process;

@@ -1,6 +1,6 @@
 //! What a machine may lack. A need that is listed in `tests/skips.txt` and not met lets its test pass with a line that
 //! says so; with `STADO_NO_SKIPS=1`, as in the project's checks, it fails the test.
-use super::{is_root, netns, postgres, program};
+use super::{docker, is_root, netns, postgres, program};
 
 const LIST: &str = include_str!("../../skips.txt");
 
@@ -9,8 +9,11 @@ pub fn met(need: &str) -> bool {
     let missing = match need {
         "netns" if !is_root() => Some("not root".to_owned()),
         "netns" => netns::usable().err(),
+        "root" => (!is_root()).then(|| "not root".to_owned()),
+        "tmpfs" => super::disk::usable().err(),
         "sshd" => (program("sshd").is_none() || program("ssh-keygen").is_none()).then(|| "no sshd".to_owned()),
         "postgres" => postgres::programs().is_none().then(|| "no initdb".to_owned()),
+        "docker" => docker::usable().err(),
         other => program(other).is_none().then(|| format!("no {other}")),
     };
     let Some(missing) = missing else { return true };

@@ -59,6 +59,23 @@ impl Network {
         inside(&["link", "set", "eth0", "up"]);
     }
 
+    /// Gives a host a container bridge at 172.31.0.1 with one container at 172.31.0.2; the container's number.
+    pub fn contain(&mut self, host: usize) -> usize {
+        let outside = self.hosts[host].namespace.clone();
+        let container = format!("{outside}-c");
+        let on = |namespace: &str, args: &[&str]| ip(&[&["-n", namespace], args].concat());
+        on(&outside, &["link", "add", "box0", "type", "bridge"]);
+        on(&outside, &["addr", "add", "172.31.0.1/24", "dev", "box0"]);
+        on(&outside, &["link", "set", "box0", "up"]);
+        ip(&["netns", "add", &container]);
+        self.hosts.push(Host { namespace: container.clone(), address: Ipv4Addr::new(172, 31, 0, 2) });
+        on(&outside, &["link", "add", "veth0", "type", "veth", "peer", "name", "eth0", "netns", &container]);
+        on(&outside, &["link", "set", "veth0", "master", "box0", "up"]);
+        on(&container, &["addr", "add", "172.31.0.2/24", "dev", "eth0"]);
+        on(&container, &["link", "set", "eth0", "up"]);
+        self.hosts.len() - 1
+    }
+
     fn in_hub(&self, args: &[&str]) {
         ip(&[&["-n", self.hub.as_str()], args].concat());
     }

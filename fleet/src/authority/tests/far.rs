@@ -65,8 +65,9 @@ impl Far {
 
     async fn run(&self, command: &str, stdin: &[u8]) -> ExecOutput {
         let verb = command.strip_prefix("'/opt/stado/bin/stado' ").unwrap();
-        if verb == "resolver snapshot" {
-            return match snapshot_line(&self.store).await {
+        if let Some(flags) = verb.strip_prefix("resolver snapshot") {
+            let newer_than = flags.strip_prefix(" --if-newer-than ").map(|version| version.parse().unwrap());
+            return match snapshot_line(&self.store, newer_than.as_ref()).await {
                 Ok(line) => said(0, line + "\n", ""),
                 Err(e) => said(1, String::new(), &format!("Error: {e}")),
             };

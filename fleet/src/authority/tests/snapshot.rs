@@ -35,14 +35,50 @@ async fn the_authority_is_the_one_the_copy_names() {
 async fn a_snapshot_carries_the_document_and_its_version() {
     let scene = Scene::new([]).await;
     let read = fetch(&scene.remote(), &scene.far).await.unwrap().unwrap();
-    let (document, version) = scene.held().await;
+    let (held, version) = scene.held().await;
     assert_eq!(read.store_version, version);
-    assert!(read.valid.document.same_as(&document));
+    assert!(read.valid.document.same_as(&held));
     assert!(std::str::from_utf8(read.valid.document.bytes()).unwrap().contains("1.50"), "numbers keep their text");
     assert_eq!(scene.far.commands(), ["'/opt/stado/bin/stado' resolver snapshot"]);
 
     let again = fetch_since(&scene.remote(), &scene.far, Some(&read)).await.unwrap().unwrap();
     assert!(Arc::ptr_eq(&again.valid, &read.valid), "an unchanged registry is not parsed again");
+    let since = format!("'/opt/stado/bin/stado' resolver snapshot --if-newer-than {version}");
+    assert_eq!(scene.far.commands().pop(), Some(since), "and no document moves");
+    let line = snapshot_line(&scene.far.store, Some(&version)).await.unwrap();
+    assert_eq!(line, format!(r#"{{"store_version":"{version}","unchanged":true}}"#));
+
+    scene.far.store.swap(Expected::Version(version), document(8, 1).bytes().to_vec()).await.unwrap();
+    let newer = fetch_since(&scene.remote(), &scene.far, Some(&read)).await.unwrap().unwrap();
+    assert!(newer.valid.document.same_as(&document(8, 1)));
+}
+
+#[tokio::test]
+async fn an_older_authority_that_refuses_the_flag_sends_the_document_whole() {
+    let scene = Scene::new([]).await;
+    let mut source = scene.remote();
+    // What is remembered of an authority is kept by its name and command.
+    let Source::Remote(authority) = &mut source else { panic!() };
+    authority.command = "/opt/old/bin/stado".into();
+    let whole = |store: &str| format!(r#"{{"store_version":"{store}","document":{}}}"#, document(7, 5432).value());
+    let said = |status, text: &str| Fault::Say(Some(status), text.as_bytes().to_vec(), "unexpected argument");
+    scene.far.expect([said(0, &whole("a")), said(2, ""), said(0, &whole("a")), said(0, &whole("a"))]);
+    let read = fetch(&source, &scene.far).await.unwrap().unwrap();
+    for _ in 0..2 {
+        let again = fetch_since(&source, &scene.far, Some(&read)).await.unwrap().unwrap();
+        assert!(Arc::ptr_eq(&again.valid, &read.valid));
+    }
+    let commands: Vec<_> = scene.far.commands().iter().map(|c| c.contains("--if-newer-than")).collect();
+    assert_eq!(commands, [false, true, false, false], "it is asked once, then not for a while");
+
+    // A claim about another version than the one that was asked is no answer.
+    let Source::Remote(authority) = &mut source else { panic!() };
+    authority.command = "/opt/other/bin/stado".into();
+    for lie in [r#"{"store_version":"b","unchanged":true}"#, r#"{"store_version":"a"}"#] {
+        scene.far.expect([said(0, lie)]);
+        let error = fetch_since(&source, &scene.far, Some(&read)).await.unwrap_err();
+        assert_eq!(error.sentence, "invalid registry authority response: missing field `document`");
+    }
 }
 
 #[tokio::test]
@@ -143,7 +179,7 @@ async fn a_store_without_a_registry_is_none_and_one_that_is_no_json_is_said() {
     let scene = Scene::new([]).await;
     let source = Source::Store(Arc::clone(&scene.near));
     assert!(fetch(&source, &scene.far).await.unwrap().is_none());
-    let error = snapshot_line(scene.near.as_ref()).await.unwrap_err();
+    let error = snapshot_line(scene.near.as_ref(), None).await.unwrap_err();
     assert_eq!(error.sentence, "no registry document at local:registry.json");
     std::fs::write(scene.home.path().join("near/registry.json"), "[").unwrap();
     let error = fetch(&source, &scene.far).await.unwrap_err();

@@ -22,6 +22,8 @@ async fn it_is_a_store() {
     conformance::two_hundred_writers_at_once_lose_nothing(store).await;
     let (_home, store) = empty();
     conformance::exactly_one_creates(store).await;
+    let (_home, store) = empty();
+    conformance::a_watcher_sees_the_next_version(store).await;
 }
 
 #[tokio::test]
@@ -174,4 +176,62 @@ async fn a_swap_waits_for_the_lock_of_another_process() {
     assert!(!swap.is_finished());
     drop(lock);
     assert!(matches!(swap.await.unwrap().unwrap(), Swap::Applied(_)));
+}
+
+fn writer(user: &str) -> Writer {
+    Writer { user: user.into(), host: "control".into(), from: Some("192.0.2.7".into()) }
+}
+
+async fn swap(store: &LocalStore, bytes: &str) -> StoreVersion {
+    let held = store.read().await.unwrap();
+    let expected = held.map_or(Expected::Absent, |held| Expected::Version(held.version));
+    let Swap::Applied(version) = store.swap(expected, bytes.as_bytes().to_vec()).await.unwrap() else { panic!() };
+    version
+}
+
+#[tokio::test]
+async fn each_version_is_remembered_with_its_time_and_writer() {
+    let home = tempfile::tempdir().unwrap();
+    let store = LocalStore::open(home.path()).unwrap().written_by(writer("ann"));
+    let one = swap(&store, r#"{"service_directory":{"generation":7}}"#).await;
+    let two = swap(&store.clone().written_by(writer("bo")), "{}").await;
+    let versions = store.versions().await.unwrap();
+    let told: Vec<_> = versions.iter().map(|v| (&v.version, v.replaced.as_ref(), v.writer.clone())).collect();
+    assert_eq!(told, [(&two, Some(&one), Some(writer("bo"))), (&one, None, Some(writer("ann")))]);
+    assert_eq!((versions[0].directory_generation, versions[1].directory_generation), (None, Some(7)));
+    assert!(versions[0].at.parse::<jiff::Timestamp>().is_ok());
+    let content = store.content(&one).await.unwrap().unwrap();
+    assert_eq!(&*content, br#"{"service_directory":{"generation":7}}"#, "as bytes");
+    assert!(store.content(&"never".parse().unwrap()).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn what_another_build_wrote_is_remembered_when_it_is_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let store = LocalStore::open(home.path()).unwrap().written_by(writer("ann"));
+    std::fs::write(home.path().join("registry.json"), b"foreign").unwrap();
+    let foreign = version_of(b"foreign").unwrap();
+    assert_eq!(&*store.content(&foreign).await.unwrap().unwrap(), b"foreign", "while it is there");
+    swap(&store, "{}").await;
+    let versions = store.versions().await.unwrap();
+    assert_eq!(versions.len(), 2);
+    assert_eq!((&versions[1].version, &versions[1].writer), (&foreign, &None));
+    assert_eq!(&*store.content(&foreign).await.unwrap().unwrap(), b"foreign");
+}
+
+#[tokio::test]
+async fn a_history_is_bounded_and_its_loss_never_fails_a_write() {
+    let home = tempfile::tempdir().unwrap();
+    let store = LocalStore::open(home.path()).unwrap();
+    for n in 0..205 {
+        swap(&store, &format!("{n}")).await;
+    }
+    let versions = store.versions().await.unwrap();
+    assert_eq!(versions.len(), 200);
+    assert_eq!(versions[0].version, version_of(b"204").unwrap());
+
+    std::fs::remove_dir_all(home.path().join(".history")).unwrap();
+    std::fs::write(home.path().join(".history"), b"a file in its place").unwrap();
+    swap(&store, "still written").await;
+    assert_eq!(&*store.read().await.unwrap().unwrap().bytes, b"still written");
 }

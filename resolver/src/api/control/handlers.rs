@@ -35,7 +35,8 @@ async fn run(
     let (head, incoming) = request.into_parts();
     match route {
         Route::Health => ok(&mesh.health()),
-        Route::List => ok(&ServiceList { services: mesh.list() }),
+        Route::List => ok(&list(&mesh, head.uri.query())),
+        Route::Refused => ok(&*mesh.refused().borrow()),
         Route::Resolve(name) => ok(&mesh.resolve(&name)?),
         Route::Inspect(name) => ok(&mesh.inspect(&name)?),
         Route::Events => Ok(stream::events(mesh.events(), &head.headers, stop)),
@@ -49,7 +50,7 @@ async fn run(
         Route::Heartbeat(id) => ok(&mesh.heartbeat(&id, bearer(&head.headers))?),
         Route::Deregister(id) => mesh.deregister(&id, bearer(&head.headers)).map(|()| no_content()),
         Route::Forget(name) => {
-            let force = head.uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "force=true"));
+            let force = query(head.uri.query(), "force").as_deref() == Some("true");
             mesh.forget(&name, force).await.map(|()| no_content())
         }
         Route::Pin(name) => ok(&mesh.pin(&name, reader::pin(&body::read(incoming).await)?).await?),
@@ -58,10 +59,24 @@ async fn run(
 }
 
 /// What `prometheus-client` writes.
-const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 fn ok(value: &impl Serialize) -> Result<Response<Body>, Refusal> {
     Ok(json(StatusCode::OK, value))
+}
+
+/// All services, or with `?owner=` those of one owner.
+fn list(mesh: &Mesh, text: Option<&str>) -> ServiceList {
+    match query(text, "owner") {
+        None => ServiceList { services: mesh.list(), owner: None },
+        Some(owner) => ServiceList { services: mesh.list_owned(&owner), owner: Some(owner) },
+    }
+}
+
+/// The first value of `name` in a query, decoded; a malformed one counts as absent.
+fn query(text: Option<&str>, name: &str) -> Option<String> {
+    let mut pairs = text?.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(key, _)| *key == name).and_then(|(_, value)| routes::decoded(value))
 }
 
 /// The lease token; the scheme must be exactly `Bearer `.

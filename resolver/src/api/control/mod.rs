@@ -3,13 +3,14 @@ mod body;
 mod errors;
 mod handlers;
 pub mod openapi;
-mod reader;
+pub(crate) mod reader;
 mod respond;
 mod routes;
 mod scan;
 mod socket;
 mod stream;
 
+pub(crate) use handlers::METRICS_TYPE;
 pub use socket::{ControlSocket, SocketError, bind_socket, probe};
 
 use crate::mesh::Mesh;

@@ -6,7 +6,7 @@ use crate::mesh::names::quoted;
 use stado_fleet::wire::RegisterRequest;
 
 /// Body of `POST /v1/registrations`.
-pub(super) fn register(body: &[u8]) -> Result<RegisterRequest, Refusal> {
+pub(crate) fn register(body: &[u8]) -> Result<RegisterRequest, Refusal> {
     let mut request = RegisterRequest::default();
     read(
         body,
@@ -34,14 +34,14 @@ pub(super) fn register(body: &[u8]) -> Result<RegisterRequest, Refusal> {
 }
 
 /// Body of `POST /v1/services/{name}/pin`: `{"port": N}`.
-pub(super) fn pin(body: &[u8]) -> Result<i64, Refusal> {
+pub(crate) fn pin(body: &[u8]) -> Result<i64, Refusal> {
     let mut port = 0;
     read(body, "pinRequest", |field| field.int(&mut port), &["port"])?;
     Ok(port)
 }
 
 /// Body of `POST /v1/services/{name}/rename`: `{"name": "…"}`.
-pub(super) fn rename(body: &[u8]) -> Result<String, Refusal> {
+pub(crate) fn rename(body: &[u8]) -> Result<String, Refusal> {
     let mut name = String::new();
     read(body, "renameRequest", |field| field.string(&mut name), &["name"])?;
     Ok(name)

@@ -14,6 +14,7 @@ pub(super) enum Route {
     Register,
     Heartbeat(String),
     Deregister(String),
+    Refused,
     Events,
     Metrics,
     OpenApi,
@@ -42,6 +43,7 @@ pub(super) const ROUTES: &[(&str, &str, Make)] = &[
     ("POST", "/v1/registrations", |_| Route::Register),
     ("POST", "/v1/registrations/{id}/heartbeat", Route::Heartbeat),
     ("DELETE", "/v1/registrations/{id}", Route::Deregister),
+    ("GET", "/v1/refused", |_| Route::Refused),
     ("GET", "/v1/events", |_| Route::Events),
     ("GET", "/v1/openapi.json", |_| Route::OpenApi),
     ("GET", "/metrics", |_| Route::Metrics),
@@ -82,7 +84,7 @@ fn matches(pattern: &str, path: &str) -> Option<String> {
 }
 
 /// Percent-decoding; `None` when an escape is malformed.
-fn decoded(segment: &str) -> Option<String> {
+pub(super) fn decoded(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.bytes();
     while let Some(byte) = rest.next() {

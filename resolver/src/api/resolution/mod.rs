@@ -7,6 +7,7 @@ mod request;
 mod serve;
 
 pub use answer::{Answer, MetricsText};
+pub(crate) use request::is_loopback_authority;
 pub use serve::Resolution;
 
 #[cfg(test)]

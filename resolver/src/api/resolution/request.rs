@@ -96,7 +96,7 @@ fn request(parsed: &httparse::Request<'_, '_>) -> Result<Request, BadHead> {
 }
 
 /// Whether an authority (`host`, `host:port`) is `localhost` or a loopback literal.
-pub(super) fn is_loopback_authority(authority: &str) -> bool {
+pub(crate) fn is_loopback_authority(authority: &str) -> bool {
     let authority = authority.trim();
     let (host, port) = match authority.strip_prefix('[') {
         Some(inner) => match inner.split_once(']') {

@@ -1,8 +1,10 @@
 //! A port becomes ours by binding it; nothing asks whether it is free (proxy rules 1 and 2).
 mod holder;
+mod reach;
 mod socket;
 
 pub use holder::holder_of;
+pub use reach::{Reach, reach};
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -95,6 +97,14 @@ pub(super) fn no_such_family(error: &io::Error) -> bool {
     [Errno::ADDRNOTAVAIL, Errno::AFNOSUPPORT, Errno::PROTONOSUPPORT]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Why an address could not be bound, with who holds it where that can be told.
+pub fn refused(error: &BindError) -> String {
+    match holder_of(error.addr) {
+        Some(holder) => format!("{} is held by {holder}", error.addr),
+        None => error.to_string(),
+    }
 }
 
 /// One clause about a half that could not be bound, with its holder.

@@ -223,7 +223,7 @@ impl Host {
             forwards_dir: self.home().join("forwards"),
             refusals: None,
         };
-        Config { mesh, mesh_docker: crate::mesh::DockerStatus::Disabled, fleet: Some(fleet), version: "test" }
+        Config { mesh, docker: None, fleet: Some(fleet), version: "test", metrics_bind: None }
     }
 
     pub(super) fn start(&self) -> Running {

@@ -132,3 +132,18 @@ async fn an_upload_that_the_service_does_not_read_holds_no_other_and_arrives_who
     drop(service);
     assert_eq!((all.len(), upload.await.unwrap()), (24 << 20, 0));
 }
+
+#[tokio::test]
+async fn a_half_closed_relay_ends_with_its_session_though_its_service_says_nothing() {
+    let mut rig = Rig::start().await;
+    let (mut stream, mut service, _link) = pair(&rig).await;
+    stream.shutdown().await.unwrap();
+    assert_eq!(service.read(&mut [0; 1]).await.unwrap(), 0);
+    let closing = tokio::time::timeout(Duration::from_secs(5), rig.gate.take().unwrap().close()).await;
+    assert!(closing.is_ok(), "the gate waits for a service");
+    let mut write = Ok(());
+    while write.is_ok() {
+        write = service.write_all(b"x").await;
+        tokio::task::yield_now().await;
+    }
+}

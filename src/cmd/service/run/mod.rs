@@ -1,6 +1,7 @@
 //! `service run NAME -- CMD …`: the program is given a port, registered while something listens there, and unregistered
 //! when nothing does. The listener is followed, not the first process: a wrapper may start the real one and end.
 mod child;
+mod heirs;
 mod listening;
 mod needs;
 
@@ -30,6 +31,7 @@ pub(crate) async fn run(args: RunArgs, env: &Env) -> Verb {
     let port = listening::free_port().map_err(|e| Failure::here(format!("no free loopback port: {e}")))?;
     variables.push((args.port_env.clone(), port.to_string()));
     let signals = Signals::listen()?;
+    heirs::adopt();
     let child = Child::start(&args.command, &variables)?;
     let options = RegistrationOptions {
         app_protocol: Some(args.app_protocol.clone()).filter(|text| !text.is_empty()),
@@ -37,8 +39,16 @@ pub(crate) async fn run(args: RunArgs, env: &Env) -> Verb {
         socket: Some(daemon::socket(&args.daemon, env)),
         ..RegistrationOptions::new(args.name.clone(), "")
     };
-    let mut follow =
-        Follow { options, port, registered: None, misses: 0, waited: Duration::ZERO, patience, retry: None };
+    let mut follow = Follow {
+        options,
+        port,
+        registered: None,
+        listened: false,
+        misses: 0,
+        waited: Duration::ZERO,
+        patience,
+        retry: None,
+    };
     let ended = follow.until_end(child, signals).await;
     if let Some(handle) = follow.registered.take() {
         handle.close().await;
@@ -51,6 +61,8 @@ struct Follow {
     options: RegistrationOptions,
     port: u16,
     registered: Option<Handle>,
+    /// Whether something has listened at all.
+    listened: bool,
     misses: u32,
     waited: Duration,
     patience: Duration,
@@ -59,7 +71,7 @@ struct Follow {
 }
 
 impl Follow {
-    /// Until the program has ended and nothing listens for it any more.
+    /// Until the program has ended and nothing listens for it any more. What it left behind may still begin to.
     async fn until_end(&mut self, mut child: Child, mut signals: Signals) -> Result<Ended, Failure> {
         let mut ended: Option<Ended> = None;
         let mut look = tokio::time::interval(LOOK);
@@ -67,14 +79,17 @@ impl Follow {
             tokio::select! {
                 result = child.ended(), if ended.is_none() => ended = Some(result?),
                 asked = signals.next() => {
-                    // A program whose first process has ended cannot be told; we stop following it.
-                    if let Some(ended) = ended { return Ok(ended) }
-                    child.pass_on(asked);
+                    match ended {
+                        None => child.pass_on(asked),
+                        Some(ended) if heirs::living().is_empty() => return Ok(ended),
+                        Some(_) => heirs::pass_on(asked),
+                    }
                 }
                 _ = look.tick() => self.look().await,
             }
             if let Some(ended) = ended
                 && listening::at(self.port).is_none()
+                && (self.listened || heirs::living().is_empty())
             {
                 return Ok(ended);
             }
@@ -83,7 +98,9 @@ impl Follow {
 
     /// Registers when a listener has come, unregisters when it has gone.
     async fn look(&mut self) {
-        match (listening::at(self.port), self.registered.is_some()) {
+        let listener = listening::at(self.port);
+        self.listened |= listener.is_some();
+        match (listener, self.registered.is_some()) {
             (Some(ip), false) => self.register(ip).await,
             (Some(_), true) => self.misses = 0,
             (None, true) => self.missed().await,

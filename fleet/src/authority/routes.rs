@@ -1,0 +1,58 @@
+//! What this host's resolver has published, for the client of an object API that may be behind it (fleet contract §2.1,
+//! §4.9).
+use crate::last_good::LastGood;
+use crate::ledger::{self, PublishedPaths};
+use crate::name::TargetName;
+use crate::store::object::Routes;
+use jiff::Timestamp;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The published files of this host, and its copy, which declares how long a wait may be.
+#[derive(Debug, Clone)]
+pub struct PublishedRoutes {
+    /// The published files.
+    pub published: PublishedPaths,
+    /// This host's copy.
+    pub last_good: LastGood,
+    /// Which target this host is, when somebody said so; else the one that published.
+    pub me: Option<TargetName>,
+}
+
+impl Routes for PublishedRoutes {
+    fn adapter(&self, service: &str, consumer: &str) -> Result<SocketAddr, String> {
+        let publisher = ledger::publisher(&self.published).map_err(|e| e.to_string())?;
+        let serves = publisher.alive().and_then(|state| {
+            state.adapters.iter().find(|a| a.service == service && a.consumer == consumer)?.bind.parse().ok()
+        });
+        serves.ok_or_else(|| {
+            format!(
+                "storage.stado.url names stado://service/{service} for consumer {consumer}, and this host's resolver \
+                 publishes no such adapter; see `stado resolver status`"
+            )
+        })
+    }
+
+    fn held(&self, addr: SocketAddr) -> Option<String> {
+        match ledger::waits(&self.published) {
+            Err(sentence) => Some(sentence),
+            Ok(None) => None,
+            Ok(Some(waits)) => {
+                let publisher = ledger::publisher(&self.published).ok()?;
+                // A list whose publisher is gone holds nobody.
+                let me = self.me.clone().or_else(|| publisher.alive()?.target.as_deref()?.parse().ok())?;
+                publisher.alive()?;
+                ledger::held(&waits, addr, Timestamp::now(), self.refresh(&me)?).map(|held| held.to_string())
+            }
+        }
+    }
+}
+
+impl PublishedRoutes {
+    /// The interval that this host declares in its copy.
+    fn refresh(&self, me: &TargetName) -> Option<Duration> {
+        let copy = self.last_good.read().ok()??;
+        let policy = copy.snapshot.valid.registry.targets.get(me)?.resolver.as_ref()?;
+        Some(Duration::from_secs(policy.refresh_seconds))
+    }
+}

@@ -1,0 +1,81 @@
+//! `registry rollback`: old content under a new generation.
+use super::{Draft, EditError, Edited};
+use crate::document::Document;
+use crate::name::Generation;
+
+/// `held` with the content of `old`. The directory's generation goes on from the held one, since it only ever rises and no
+/// resolver takes a directory that goes back.
+///
+/// # Errors
+/// A document that holds a key twice, or a generation at its end.
+pub fn restore(held: &Document, old: &Document) -> Result<Edited, EditError> {
+    Draft::of(old)?;
+    let mut draft = Draft { before: held, value: old.value().clone() };
+    let next = match (held.generation(), old.generation()) {
+        (Some(Generation(held)), Some(Generation(old))) => held.max(old).checked_add(1),
+        _ => return Ok(draft.finish()),
+    };
+    let next =
+        next.ok_or_else(|| EditError::config("registry.service_directory.generation: cannot rise any further"))?;
+    if held.same_section(old, "service_directory") {
+        return Ok(draft.finish());
+    }
+    draft.directory()?.insert("generation".into(), next.into());
+    let changed = !directory_but_for_generation_is_same(held, old) || others_differ(held, old);
+    if !changed {
+        return Ok(Edited { document: held.clone(), generation: held.generation(), changed: false });
+    }
+    Ok(draft.finish())
+}
+
+fn directory_but_for_generation_is_same(held: &Document, old: &Document) -> bool {
+    let without = |document: &Document| {
+        let mut block = document.section("service_directory").cloned()?;
+        block.as_object_mut()?.shift_remove("generation");
+        Some(block)
+    };
+    without(held) == without(old)
+}
+
+fn others_differ(held: &Document, old: &Document) -> bool {
+    let keys = |document: &Document| -> Vec<String> {
+        document.value().as_object().into_iter().flat_map(|map| map.keys().cloned()).collect()
+    };
+    let mut all = keys(held);
+    all.extend(keys(old));
+    all.iter().any(|key| key != "service_directory" && !held.same_section(old, key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::document;
+
+    #[test]
+    fn old_content_comes_back_under_the_next_generation() {
+        let (old, held) = (document(3, 1111), document(9, 2222));
+        let edited = restore(&held, &old).unwrap();
+        assert!(edited.changed);
+        assert_eq!(edited.generation, Some(Generation(10)));
+        assert!(edited.document.same_as(&document(10, 1111)));
+    }
+
+    #[test]
+    fn what_is_there_already_is_not_written_again() {
+        let held = document(9, 2222);
+        assert!(!restore(&held, &held).unwrap().changed);
+        assert!(!restore(&held, &document(4, 2222)).unwrap().changed, "only the number differs");
+        let mut other = document(9, 2222).value().clone();
+        other["channels"] = serde_json::json!({});
+        let edited = restore(&held, &Document::from_value(other)).unwrap();
+        assert!(edited.changed);
+        assert_eq!(edited.generation, Some(Generation(9)), "the directory is the same, so its number stays");
+    }
+
+    #[test]
+    fn a_directory_that_was_not_there_is_taken_as_it_is() {
+        let none = crate::testing::empty();
+        assert_eq!(restore(&none, &document(4, 1)).unwrap().generation, Some(Generation(4)));
+        assert_eq!(restore(&document(4, 1), &none).unwrap().generation, None);
+    }
+}

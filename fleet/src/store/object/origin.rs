@@ -1,0 +1,147 @@
+//! Where an object API is: an origin, or a service of the directory reached through this host's own adapter.
+use super::Routes;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use url::{Host, Url};
+
+const REFUSED: &str = "Stado storage URL must be an HTTPS origin or authenticated HTTP loopback";
+
+/// Scheme, host and port of an object API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    pub(super) https: bool,
+    /// As in the URL; IPv6 in brackets.
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+/// `storage.stado.url`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// An origin.
+    At(Origin),
+    /// `stado://service/<name>?consumer=<consumer>`: found at each use.
+    Service {
+        /// Logical name.
+        service: String,
+        /// Consumer of the adapter.
+        consumer: String,
+    },
+}
+
+impl Address {
+    /// Parses `storage.stado.url`.
+    ///
+    /// # Errors
+    /// The sentence of §2.4 for anything that is neither an HTTPS origin nor HTTP on loopback.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let url = Url::parse(text).map_err(|e| format!("{REFUSED}: {text:?}: {e}"))?;
+        match url.scheme() {
+            "stado" => service(&url).ok_or_else(|| {
+                format!("Stado storage URL {text:?} must be stado://service/<name>?consumer=<consumer>")
+            }),
+            "http" | "https" => origin(&url).map(Self::At).ok_or_else(|| REFUSED.to_owned()),
+            _ => Err(REFUSED.to_owned()),
+        }
+    }
+
+    /// The origin to ask now.
+    pub(super) fn origin(&self, routes: &dyn Routes) -> Result<Origin, String> {
+        match self {
+            Self::At(origin) => Ok(origin.clone()),
+            Self::Service { service, consumer } => {
+                let addr = routes.adapter(service, consumer)?;
+                Ok(Origin { https: false, host: host_of(addr.ip()), port: addr.port() })
+            }
+        }
+    }
+}
+
+fn host_of(ip: IpAddr) -> String {
+    if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() }
+}
+
+fn service(url: &Url) -> Option<Address> {
+    let name = url.path().strip_prefix('/')?;
+    let consumer = url.query_pairs().find(|(key, _)| key == "consumer")?.1.into_owned();
+    let whole = url.host_str() == Some("service") && !name.is_empty() && !name.contains('/') && !consumer.is_empty();
+    whole.then(|| Address::Service { service: name.to_owned(), consumer })
+}
+
+fn origin(url: &Url) -> Option<Origin> {
+    let bare = url.username().is_empty() && url.password().is_none() && matches!(url.path(), "" | "/");
+    let bare = bare && url.query().is_none() && url.fragment().is_none();
+    let https = url.scheme() == "https";
+    let loopback = match url.host()? {
+        Host::Domain(name) => name == "localhost",
+        Host::Ipv4(ip) => ip.is_loopback(),
+        Host::Ipv6(ip) => ip.is_loopback(),
+    };
+    let origin = Origin { https, host: url.host_str()?.to_owned(), port: url.port_or_known_default()? };
+    (bare && (https || loopback)).then_some(origin)
+}
+
+impl Origin {
+    /// The value of the `Host` header; also what is dialled.
+    pub(super) fn authority(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// The loopback socket that it names, where it names one.
+    pub(super) fn socket(&self) -> Option<SocketAddr> {
+        let host = self.host.trim_start_matches('[').trim_end_matches(']');
+        let ip = if host == "localhost" { Ok(Ipv4Addr::LOCALHOST.into()) } else { host.parse() };
+        ip.ok().map(|ip: IpAddr| SocketAddr::new(ip, self.port))
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}", if self.https { "https" } else { "http" }, self.authority())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NoRoutes;
+    use super::*;
+
+    fn shown(text: &str) -> Result<String, String> {
+        Address::parse(text)?.origin(&NoRoutes).map(|o| o.to_string())
+    }
+
+    #[test]
+    fn an_origin_is_https_or_loopback_and_nothing_else() {
+        assert_eq!(shown("http://127.0.0.1:18776").unwrap(), "http://127.0.0.1:18776");
+        assert_eq!(shown("http://localhost:1/").unwrap(), "http://localhost:1");
+        assert_eq!(shown("http://[::1]:1").unwrap(), "http://[::1]:1");
+        assert_eq!(shown("https://store.example").unwrap(), "https://store.example:443");
+        for bad in [
+            "http://store.example",
+            "http://192.0.2.1:80",
+            "ftp://127.0.0.1",
+            "https://u:p@store.example",
+            "https://x/path",
+            "https://x/?q",
+            "https://x/#f",
+        ] {
+            assert_eq!(shown(bad).unwrap_err(), REFUSED, "{bad}");
+        }
+        assert!(shown("18776").unwrap_err().starts_with(REFUSED));
+    }
+
+    #[test]
+    fn a_service_is_found_at_each_use() {
+        let address = Address::parse("stado://service/stado-object-api?consumer=agent").unwrap();
+        assert_eq!(address, Address::Service { service: "stado-object-api".into(), consumer: "agent".into() });
+        // Fleet contract §8, failure 28: nothing published yet is a sentence, not an address without a base.
+        assert!(address.origin(&NoRoutes).unwrap_err().contains("stado resolver status"));
+        for bad in [
+            "stado://service/x",
+            "stado://service/?consumer=a",
+            "stado://other/x?consumer=a",
+            "stado://service/a/b?consumer=c",
+        ] {
+            assert!(Address::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

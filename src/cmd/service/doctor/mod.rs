@@ -1,0 +1,57 @@
+//! `doctor`: is the daemon there, does this host let it work, are containers served. A check a function: [`host`], [`docker`].
+mod docker;
+mod host;
+
+use super::daemon;
+use crate::args::RowsArgs;
+use crate::config::Env;
+use crate::exit::{Failure, Outcome, Verb};
+use crate::ui::{self, Rows};
+
+/// One line of the report.
+struct Check {
+    name: String,
+    /// `ok`, `skip` or `fail`; only the last fails the command.
+    status: &'static str,
+    detail: String,
+}
+
+impl Check {
+    fn ok(name: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { name: name.into(), status: "ok", detail: detail.into() }
+    }
+
+    fn skip(name: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { name: name.into(), status: "skip", detail: detail.into() }
+    }
+
+    fn fail(name: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { name: name.into(), status: "fail", detail: detail.into() }
+    }
+}
+
+/// Rows are printed before a failing exit.
+pub(crate) async fn doctor(args: RowsArgs, env: &Env) -> Verb {
+    let mut checks = daemon_reachable(&args, env).await?;
+    checks.extend(host::checks(&daemon::socket(&args.daemon, env)));
+    let failed = checks.iter().any(|check| check.status == "fail");
+    let mut rows = Rows::new(&["check", "status", "detail"]);
+    for check in checks {
+        rows = rows.with([check.name, check.status.to_owned(), check.detail]);
+    }
+    ui::print(&ui::render(&rows, &args.output)?)?;
+    if failed { Err(Failure::here("doctor found failing checks")) } else { Ok(Outcome::Done) }
+}
+
+async fn daemon_reachable(args: &RowsArgs, env: &Env) -> Result<Vec<Check>, Failure> {
+    let api = daemon::api(&args.daemon, env)?;
+    let health = match api.health().await {
+        Ok(health) => health,
+        Err(error) => return Ok(vec![Check::fail("daemon-reachable", error.to_string())]),
+    };
+    let mut checks = vec![Check::ok("daemon-reachable", format!("version {}", health.version))];
+    // A daemon of the first version does not know the question.
+    let refused = api.refused().await.unwrap_or_default();
+    checks.extend(docker::checks(&health.docker, &refused, env).await);
+    Ok(checks)
+}
