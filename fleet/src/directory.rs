@@ -134,7 +134,8 @@ impl Directory {
 
 impl Entry {
     fn build(registry: &Registry, host: &TargetName, name: &LogicalName, service: &DirectoryService) -> Self {
-        let withheld = transaction_over(registry, name, service)
+        let withheld = registry
+            .transaction_over(name, service)
             .map(|profile| NoRoute::InTransaction { service: name.clone(), profile });
         let routes = service.consumers.iter().map(|(consumer, capabilities)| {
             (consumer.clone(), route(registry, host, name, service, capabilities).map(Arc::new))
@@ -164,13 +165,15 @@ fn route(
     })
 }
 
-/// The profile whose transaction holds the service: the one it names, or one that lists it.
-fn transaction_over(registry: &Registry, name: &LogicalName, service: &DirectoryService) -> Option<String> {
-    let holds = |profile: &String| {
-        service.placement_profile.as_ref() == Some(profile)
-            || registry.profiles.get(profile).is_some_and(|services| services.contains(name))
-    };
-    registry.transactions.iter().map(|t| &t.profile).find(|profile| holds(profile)).cloned()
+impl Registry {
+    /// The profile whose transaction holds the service: the one it names, or one that lists it.
+    pub fn transaction_over(&self, name: &LogicalName, service: &DirectoryService) -> Option<String> {
+        let holds = |profile: &String| {
+            service.placement_profile.as_ref() == Some(profile)
+                || self.profiles.get(profile).is_some_and(|services| services.contains(name))
+        };
+        self.transactions.iter().map(|t| &t.profile).find(|profile| holds(profile)).cloned()
+    }
 }
 
 #[cfg(test)]

@@ -80,7 +80,15 @@ fn own_target(env: &Env, own: &FleetFile, path: &Path, flag: Option<&str>) -> Re
         (None, None, Some(text)) => (format!("target in {}", path.display()), text),
         (None, None, None) => return Ok(None),
     };
-    text.parse().map(Some).map_err(|e| ConfigError(format!("{source} is {text:?}: it {e}")))
+    let target: TargetName = text.parse().map_err(|e| ConfigError(format!("{source} is {text:?}: it {e}")))?;
+    // The flag says which target is meant; it does not make this host another one.
+    let host_is = env.text("STADO_TARGET")?.or(own.text("target")?);
+    match host_is.filter(|host_is| host_is != target.as_str()) {
+        Some(host_is) if flag.is_some() => {
+            wrong(format!("resolver target \"{target}\" does not match this host (\"{host_is}\")"))
+        }
+        _ => Ok(Some(target)),
+    }
 }
 
 fn address(own: &FleetFile, path: &Path, key: &str) -> Result<Option<SocketAddr>, ConfigError> {
@@ -164,11 +172,16 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_wins_over_the_variable_over_the_file() {
+    fn the_variable_wins_over_the_file_and_a_flag_that_differs_is_refused() {
         let name = |config: Result<HostConfig, ConfigError>| config.unwrap().target.map(|t| t.to_string());
         assert_eq!(name(read(r#"{"target":"c"}"#, &[], None)).as_deref(), Some("c"));
         assert_eq!(name(read(r#"{"target":"c"}"#, &[("STADO_TARGET", "b")], None)).as_deref(), Some("b"));
-        assert_eq!(name(read(r#"{"target":"c"}"#, &[("STADO_TARGET", "b")], Some("a"))).as_deref(), Some("a"));
+        assert_eq!(name(read(r#"{"target":"c"}"#, &[("STADO_TARGET", "b")], Some("b"))).as_deref(), Some("b"));
+        assert_eq!(name(read("{}", &[], Some("a"))).as_deref(), Some("a"));
+        for variable in [&[("STADO_TARGET", "b")] as &[_], &[]] {
+            let refused = read(r#"{"target":"b"}"#, variable, Some("a")).unwrap_err().0;
+            assert_eq!(refused, "resolver target \"a\" does not match this host (\"b\")");
+        }
         assert_eq!(name(read("{}", &[], None)), None);
     }
 

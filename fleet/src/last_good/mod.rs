@@ -2,7 +2,7 @@
 mod record;
 
 use crate::admit::Snapshot;
-use crate::disk::{self, DiskError};
+use crate::disk::{self, DiskError, Lock, LockAttempt};
 use crate::document::Document;
 use crate::validate::validate;
 use jiff::Timestamp;
@@ -95,18 +95,45 @@ impl LastGood {
         self.dir.join(SIDECAR)
     }
 
-    /// Reads and validates; `Ok(None)` when there is none; a corrupt one is set aside and told in the error.
+    /// Reads and validates; `Ok(None)` when there is none; a corrupt one is set aside and told in the error, as is half a
+    /// copy: what is left after that, and after a writer that was killed between its two files, is never taken for none.
     ///
     /// The sidecar is read first: a writer that comes between leaves a copy that is newer than its age says, never one
-    /// that is older. A document without a sidecar was never completed and does not count.
+    /// that is older.
     pub fn read(&self) -> Result<Option<Copy>, String> {
-        let Some(meta) = self.bytes(&self.sidecar_path())? else { return Ok(None) };
-        let Some(bytes) = self.bytes(&self.path())? else { return Ok(None) };
+        let Some(meta) = self.bytes(&self.sidecar_path())? else { return self.without_sidecar() };
+        let Some(bytes) = self.bytes(&self.path())? else { return Err(self.half(&self.path())) };
         let (store_version, read_at) = sidecar(&meta).map_err(|e| self.corrupt(&self.sidecar_path(), &e))?;
         let corrupt = |e: &dyn std::fmt::Display| self.corrupt(&self.path(), e);
         let document = Document::parse(bytes).map_err(|e| corrupt(&e))?;
         let valid = validate(document).map_err(|e| corrupt(&e))?;
         Ok(Some(Copy { snapshot: Snapshot { valid: Arc::new(valid), store_version }, read_at, path: self.path() }))
+    }
+
+    /// No sidecar: no copy at all, or one whose writer is at work, or one that was never completed.
+    fn without_sidecar(&self) -> Result<Option<Copy>, String> {
+        let there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+        if !there(&self.path()) {
+            return Ok(None);
+        }
+        match Lock::try_exclusive(&self.lock_path(), false) {
+            Ok(LockAttempt::Held(_lock)) if there(&self.sidecar_path()) => self.read(),
+            Ok(LockAttempt::Busy { .. }) => Ok(None),
+            Ok(LockAttempt::Held(_)) | Err(_) => Err(self.half(&self.sidecar_path())),
+        }
+    }
+
+    fn half(&self, missing: &Path) -> String {
+        format!(
+            "the last-known-good registry copy at {} is not used: {} is missing; the next read of the authority replaces it, \
+             and `stado registry pull --from` names the authority again",
+            self.path().display(),
+            missing.display()
+        )
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.path().with_extension("lock")
     }
 
     fn bytes(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {

@@ -35,7 +35,7 @@ impl LastGood {
         }
         let failed = |e: DiskError| self.refused("not-written", &e);
         // Two writers at once would pair one's document with the other's sidecar.
-        let _lock = Lock::exclusive(&self.path().with_extension("lock")).map_err(failed)?;
+        let _lock = Lock::exclusive(&self.lock_path()).map_err(failed)?;
         let held = disk::read_unlinked(&self.path(), LARGEST).map_err(failed)?;
         let bytes = snapshot.valid.document.bytes();
         // An unchanged registry only moves its time.

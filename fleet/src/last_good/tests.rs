@@ -118,7 +118,7 @@ fn a_corrupt_copy_is_set_aside_said_and_replaced() {
 }
 
 #[test]
-fn a_document_without_its_sidecar_is_no_copy_and_a_newer_document_is_never_called_fresh() {
+fn half_a_copy_is_said_and_never_taken_for_none_and_a_newer_document_is_never_called_fresh() {
     let home = tempfile::tempdir().unwrap();
     let last_good = place(&home);
     let old = at("2026-08-19T18:31:00Z");
@@ -127,5 +127,17 @@ fn a_document_without_its_sidecar_is_no_copy_and_a_newer_document_is_never_calle
     disk::replace(&last_good.path(), document(2, 5432).bytes()).unwrap();
     assert_eq!(last_good.read().unwrap().unwrap().read_at, old);
     std::fs::remove_file(last_good.sidecar_path()).unwrap();
+    for _ in 0..2 {
+        let sentence = last_good.read().unwrap_err();
+        assert!(sentence.contains(&format!("{} is missing", last_good.sidecar_path().display())), "{sentence}");
+    }
+    // A writer that is at work completes it.
+    let lock = Lock::exclusive(&last_good.lock_path()).unwrap();
     assert!(last_good.read().unwrap().is_none());
+    drop(lock);
+    last_good.record(&snapshot(document(2, 5432), "b"), old).unwrap();
+    std::fs::write(last_good.path(), "{ torn").unwrap();
+    assert!(last_good.read().is_err() && last_good.read().is_err(), "set aside, and still not none");
+    last_good.record(&snapshot(document(2, 5432), "b"), old).unwrap();
+    assert!(last_good.read().unwrap().is_some());
 }

@@ -58,6 +58,27 @@ impl Publisher {
         }
     }
 
+    /// Why the running resolver does not serve an adapter, as it has published; `None` when it does, or when none runs.
+    /// Whoever accepts at the bind of such an adapter is not the service.
+    pub fn why_unserved(&self, service: &str, consumer: &str, bind: &str) -> Option<String> {
+        let state = self.alive()?;
+        let row = |u: &&super::Unserved| u.service == service && u.consumer == consumer && u.bind == bind;
+        let reason = reason_or_none(Some(&state.unserved.iter().find(row)?.reason));
+        Some(format!(
+            "this host's resolver (pid {}) does not serve {bind} for {service}/{consumer}: {reason}",
+            state.pid
+        ))
+    }
+
+    /// Whether the running resolver says that somebody else, or nobody, listens at the bind of an adapter: it is unserved
+    /// and not bound.
+    pub fn says_not_bound(&self, service: &str, consumer: &str) -> bool {
+        self.alive().is_some_and(|state| {
+            state.unserved.iter().any(|u| u.service == service && u.consumer == consumer)
+                && !state.adapters.iter().any(|a| a.service == service && a.consumer == consumer)
+        })
+    }
+
     /// Why nobody accepts at an adapter's bind, as far as the published state tells (§6.9); `None` when the state says
     /// that it is served. `state_file` is named when no resolver ever published.
     pub fn why_refused(&self, service: &str, consumer: &str, bind: &str, state_file: &Path) -> Option<String> {
@@ -66,17 +87,13 @@ impl Publisher {
             Self::Dead { .. } => return self.dead_sentence(),
             Self::Alive(state) => state,
         };
-        let pid = state.pid;
-        let row = |u: &&super::Unserved| u.service == service && u.consumer == consumer && u.bind == bind;
-        if let Some(unserved) = state.unserved.iter().find(row) {
-            let reason = reason_or_none(Some(&unserved.reason));
-            return Some(format!(
-                "this host's resolver (pid {pid}) does not serve {bind} for {service}/{consumer}: {reason}"
-            ));
+        if let Some(sentence) = self.why_unserved(service, consumer, bind) {
+            return Some(sentence);
         }
         if state.listening {
             return None;
         }
+        let pid = state.pid;
         let reason = reason_or_none(state.reason.as_deref());
         let (name, at) = (&state.state, &state.updated_at);
         Some(format!("this host's resolver (pid {pid}, state {name} at {at}) holds no listener: {reason}"))

@@ -84,6 +84,19 @@ fn a_refused_connection_is_explained_by_the_published_state() {
         "this host's resolver (pid 4242) does not serve 127.0.0.1:17601 for brama/lem: could not bind 127.0.0.1:17601: …"
     );
     assert_eq!(why(&state, "127.0.0.1:17602"), None);
+    let alive = Publisher::Alive(state.clone());
+    assert_eq!(alive.why_unserved("brama", "lem", "127.0.0.1:17601"), why(&state, "127.0.0.1:17601"));
+    assert_eq!(alive.why_unserved("brama", "lem", "127.0.0.1:17602"), None);
+    assert!(alive.says_not_bound("brama", "lem") && !alive.says_not_bound("stado-object-api", "stado-local-agent"));
+    let dead = Publisher::Dead { state: state.clone(), replaced_by: None };
+    assert!(dead.why_unserved("brama", "lem", "127.0.0.1:17601").is_none() && !dead.says_not_bound("brama", "lem"));
+    let mut refusing = state.clone();
+    refusing.adapters.push(AdapterState {
+        service: "brama".into(),
+        consumer: "lem".into(),
+        bind: "127.0.0.1:17601".into(),
+    });
+    assert!(!Publisher::Alive(refusing).says_not_bound("brama", "lem"), "bound, and refusing");
     state.listening = false;
     state.state = "failed".into();
     assert_eq!(

@@ -51,7 +51,17 @@ impl Adapters {
                 }
             }
         }
+        unserved.extend(self.refusing());
         self.note_unserved(unserved, now);
+    }
+
+    /// Adapters that are bound and refuse each connection for a reason of the directory.
+    fn refusing(&self) -> Vec<(AdapterId, String)> {
+        let refuses = |(id, s): (&AdapterId, &Serving)| match &s.backend {
+            Backend::None(why) => Some((id.clone(), why.to_string())),
+            _ => None,
+        };
+        self.serving.iter().filter_map(refuses).collect()
     }
 
     fn running(&self) -> Vec<Running> {
@@ -97,7 +107,7 @@ impl Adapters {
             }
             self.unserved.insert(id, (reason, since.unwrap_or(now)));
         }
-        for id in before.keys().filter(|id| self.serving.contains_key(id)) {
+        for id in before.keys().filter(|id| self.serving.contains_key(id) && !self.unserved.contains_key(id)) {
             let (service, consumer, bind) = (&id.service, &id.consumer, self.shown_bind(id));
             tracing::info!(target: "stado::fleet", "stado resolver serves the {service} adapter for consumer {consumer} at {bind} again");
         }
@@ -127,7 +137,7 @@ impl Adapters {
         self.serving.iter().map(state).collect()
     }
 
-    /// Adapters that are not served, as published.
+    /// Adapters that are not served, as published; one that is bound and refuses is listed as bound too.
     pub fn unserved(&self) -> Vec<Unserved> {
         let entry = |(id, (reason, since)): (&AdapterId, &(String, jiff::Timestamp))| Unserved {
             service: id.service.to_string(),
@@ -139,16 +149,13 @@ impl Adapters {
         self.unserved.iter().map(entry).collect()
     }
 
-    /// Missing loopback halves, and adapters that refuse each connection for a reason of the directory.
+    /// Missing loopback halves.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for (id, serving) in &self.serving {
             let adapter = format!("the {} adapter for consumer {} at {}", id.service, id.consumer, serving.bind);
             if let Some(half) = serving.frontend.missing_half() {
                 warnings.push(format!("{adapter} serves one loopback family only: {half}"));
-            }
-            if let Backend::None(why) = &serving.backend {
-                warnings.push(format!("{adapter} refuses connections: {why}"));
             }
         }
         warnings

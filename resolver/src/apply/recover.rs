@@ -7,17 +7,11 @@ use stado_fleet::fault::Class;
 use stado_fleet::last_good::{Copy, LastGood};
 use stado_fleet::name::TargetName;
 
-/// The copy; one that cannot be used is said in the log.
-pub(super) async fn copy(last_good: &LastGood) -> Option<Copy> {
+/// The copy, or why it cannot be used.
+pub(super) async fn copy(last_good: &LastGood) -> Result<Option<Copy>, String> {
     let last_good = last_good.clone();
     let read = tokio::task::spawn_blocking(move || last_good.read()).await;
-    match read.unwrap_or_else(|error| Err(error.to_string())) {
-        Ok(copy) => copy,
-        Err(sentence) => {
-            tracing::warn!(target: "stado::fleet", "stado resolver recovery: {sentence}");
-            None
-        }
-    }
+    read.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 /// Who this host is by its own copy: what the authority is located with.

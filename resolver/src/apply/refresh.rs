@@ -43,6 +43,8 @@ pub struct Refresh {
     wake: Arc<Notify>,
     /// The copy, while nothing is held.
     copy: Option<Copy>,
+    /// Why the copy cannot be used, while nothing is held.
+    copy_lost: Option<String>,
     said_start: bool,
 }
 
@@ -50,7 +52,7 @@ impl Refresh {
     /// Nothing read yet. `wake` makes the loop read at once.
     pub fn new(walk: Walk, reading: Reading, reporter: Reporter, wake: Arc<Notify>) -> Self {
         let (schedule, progress) = (Schedule::default(), Progress::default());
-        Self { walk, reading, reporter, schedule, progress, wake, copy: None, said_start: false }
+        Self { walk, reading, reporter, schedule, progress, wake, copy: None, copy_lost: None, said_start: false }
     }
 
     /// Reads, walks and publishes until `stop`; then gives back what has to be closed.
@@ -96,12 +98,33 @@ impl Refresh {
         let source = match &held {
             Some(held) => next_source(&held.snapshot, &held.target, store),
             None => {
-                self.copy = recover::copy(&self.walk.settings().last_good).await;
+                self.look_for_copy().await;
                 let me = recover::me(self.copy.as_ref(), &self.walk.settings().host);
                 locate(self.copy.as_ref(), me.as_ref(), store)
             }
         };
         self.reading.start(source, held)
+    }
+
+    /// Reads the copy; one that cannot be used is said once.
+    async fn look_for_copy(&mut self) {
+        let (copy, lost) = match recover::copy(&self.walk.settings().last_good).await {
+            Ok(copy) => (copy, None),
+            Err(sentence) => (None, Some(sentence)),
+        };
+        if let Some(sentence) = lost.as_ref().filter(|_| self.copy_lost.is_none()) {
+            tracing::warn!(target: "stado::fleet", "stado resolver recovery: {sentence}");
+        }
+        self.copy = copy;
+        self.copy_lost = lost;
+    }
+
+    /// Nobody ever said that this host belongs to a fleet: it has no name, and neither holds a copy nor lost one.
+    fn home_is_empty(&self) -> bool {
+        self.walk.held().is_none()
+            && self.copy.is_none()
+            && self.copy_lost.is_none()
+            && self.walk.settings().host.target.is_none()
     }
 
     /// Waits for a read, and meanwhile keeps adapters and markers, and serves the copy when a start takes too long.
@@ -180,7 +203,7 @@ impl Refresh {
                     Err(WalkError::Api(error)) => Err(error),
                 }
             }
-            Ok(None) if self.walk.held().is_none() && self.copy.is_none() => self.serve_without_registry().await,
+            Ok(None) if self.home_is_empty() => self.serve_without_registry().await,
             Ok(None) => {
                 let location = source.map_or_else(|| self.reading.store.location(), |source| source.location());
                 self.unread(&RegistryError::absent(&location)).await
@@ -210,7 +233,8 @@ impl Refresh {
             self.failed(&error.sentence).await;
             return Ok(());
         }
-        match self.recover(&error.sentence).await? {
+        let recovered = self.recover(&error.sentence).await?;
+        match recovered.or_else(|| self.copy_lost.clone()) {
             None if self.walk.held().is_some() => {}
             None => self.failed(&error.sentence).await,
             Some(copy) => {

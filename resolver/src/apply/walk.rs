@@ -13,6 +13,7 @@ use stado_fleet::admit::{Admission, Snapshot};
 use stado_fleet::document::ResolverPolicy;
 use stado_fleet::forwards::Forwards;
 use stado_fleet::last_good::LastGood;
+use stado_fleet::ledger::Unserved;
 use stado_fleet::name::TargetName;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -58,7 +59,7 @@ pub struct Walk {
     /// A newer directory whose markers are not all written yet.
     unsaid: Option<u64>,
     last_good_refusal: Option<&'static str>,
-    marker_problems: Vec<String>,
+    unwritten: Vec<Unserved>,
 }
 
 impl Walk {
@@ -79,7 +80,7 @@ impl Walk {
             starting: true,
             unsaid: None,
             last_good_refusal: None,
-            marker_problems: Vec::new(),
+            unwritten: Vec::new(),
         }
     }
 
@@ -203,12 +204,16 @@ impl Walk {
 
     async fn keep_markers(&mut self, held: &Held) {
         let (registry, binds) = (held.directory.registry(), self.known_binds(held));
-        self.marker_problems = markers::keep(&self.settings.forwards, registry, &held.target, binds).await;
+        let unwritten = markers::keep(&self.settings.forwards, registry, &held.target, binds).await;
+        for Unserved { service, bind, reason, .. } in unwritten.iter().filter(|row| !self.unwritten.contains(row)) {
+            tracing::warn!(target: "stado::fleet", "stado resolver does not serve the {service} at {bind}: {reason}");
+        }
+        self.unwritten = unwritten;
     }
 
     /// Said once the markers follow the newer directory.
     fn say_generation(&mut self) {
-        if self.marker_problems.is_empty()
+        if self.unwritten.is_empty()
             && let Some(generation) = self.unsaid.take()
         {
             tracing::info!(target: "stado::fleet", "stado resolver loaded directory generation {generation}");
@@ -222,12 +227,13 @@ impl Walk {
 
     /// What is published of listeners and warnings.
     pub fn listeners(&self) -> Listeners {
-        let mut warnings = self.marker_problems.clone();
-        warnings.extend(self.held().and_then(|held| ignored_keys(&held.policy.adapters)));
+        let mut warnings: Vec<String> =
+            self.held().and_then(|held| ignored_keys(&held.policy.adapters)).into_iter().collect();
         warnings.extend(self.api.warning());
         warnings.extend(self.adapters.warnings());
         let mut unserved = self.adapters.unserved();
         unserved.extend(self.api.unserved());
+        unserved.extend(self.unwritten.iter().cloned());
         Listeners { api_bind: self.api.bind(), adapters: self.adapters.states(), unserved, warnings }
     }
 

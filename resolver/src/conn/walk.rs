@@ -19,7 +19,8 @@ const EARLY: usize = 16 << 10;
 
 /// Lets a connection in, or closes it at once: no backend, or the service is full.
 pub(super) fn admit(client: &TcpStream, peer: SocketAddr, backend: &Backend, shared: &Shared) -> Option<Entry> {
-    if matches!(backend, Backend::None(_)) {
+    // An adapter's client learns why, in the way of any refusal; a mesh frontend just closes.
+    if matches!(backend, Backend::None(_)) && shared.id.consumer.is_none() {
         shared.slot.refuse(Refusal::NoBackend);
         return None;
     }
@@ -102,7 +103,10 @@ async fn client_resets(client: &TcpStream, entry: &mut Entry, early: &mut Vec<u8
                 entry.client_ended();
                 break;
             }
-            Ok(n) => early.extend_from_slice(chunk.get(..n).unwrap_or_default()),
+            Ok(n) => {
+                early.extend_from_slice(chunk.get(..n).unwrap_or_default());
+                entry.sent_early();
+            }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(_) => return,
         }
@@ -120,7 +124,11 @@ async fn refuse(
     shared: &Shared,
 ) {
     let cause = error.to_string();
-    let why = if matches!(error, DialError::Loop(_)) { Refusal::Loop } else { Refusal::Unreachable };
+    let why = match error {
+        DialError::Loop(_) => Refusal::Loop,
+        DialError::NoBackend(_) => Refusal::NoBackend,
+        _ => Refusal::Unreachable,
+    };
     let answered = !matches!(error, DialError::Silent(..) | DialError::Unanswered { .. });
     entry.refused(why, &cause, error.blame(), answered);
     log_refused(&cause, backend, shared);
@@ -149,6 +157,9 @@ fn log_refused(cause: &str, backend: &Backend, shared: &Shared) {
         (Backend::Fleet(route), Some(consumer)) => {
             let endpoint = route.endpoint.addr;
             tracing::warn!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} endpoint={endpoint} refused connection: {cause}");
+        }
+        (Backend::None(reason), Some(consumer)) => {
+            tracing::warn!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} endpoint=- refused connection: {reason}");
         }
         (Backend::Local(addr), _) => {
             tracing::warn!(target: "stado::mesh", service = %service, frontend = %shared.id.bind, backend = %addr, error = cause, "tcp_dial_failed");

@@ -1,6 +1,6 @@
 use super::look::Look;
 use super::observations::{Observation, Observations, fact};
-use super::reach::{Reach, reach};
+use super::reach::{Reach, available, reach};
 use crate::args::ConnectArgs;
 use crate::cmd::probe::{self, Answered};
 use crate::cmd::provenance::provenance;
@@ -31,6 +31,7 @@ pub(crate) async fn connect(args: ConnectArgs, env: &Env) -> Verb {
     let publisher = look.fleet.publisher()?;
     let here = look.fleet.is_here(look.registry(), &target)?;
     let given = |service: &str, consumer: &str| look.fleet.adapter_bind(&publisher, service, consumer).filter(|_| here);
+    available(look.registry(), name, service)?;
     let reach = reach(look.registry(), (name, service), &target, args.consumer.as_deref(), &given)?;
     let found = Connected {
         service: name.to_string(),
@@ -47,7 +48,7 @@ pub(crate) async fn connect(args: ConnectArgs, env: &Env) -> Verb {
 /// recorded either way.
 async fn verify(look: &Look, target: &TargetName, found: &Connected) -> Result<Answered, Failure> {
     let policy = look.registry().targets.get(target).and_then(|t| t.resolver.as_ref());
-    let result = match held(look, policy, found) {
+    let result = match unserved(look, found).or_else(|| held(look, policy, found)) {
         Some(why) => Err(why),
         None => probe::answers(found.reach.scheme, found.reach.addr).await.map_err(|why| with_reason(look, found, why)),
     };
@@ -68,6 +69,12 @@ async fn verify(look: &Look, target: &TargetName, found: &Connected) -> Result<A
         let sentence = format!("{service} is placed on {placed_on} and did not answer at {}: {why}", reach.url());
         Failure::new(Class::InfraDown, Blame::Service, sentence)
     })
+}
+
+/// What the running resolver says of an adapter that it does not serve: whoever accepts there is a stranger, or its refusal.
+fn unserved(look: &Look, found: &Connected) -> Option<String> {
+    let consumer = found.reach.consumer.as_ref()?;
+    look.fleet.publisher().ok()?.why_unserved(&found.service, consumer, &found.reach.addr.to_string())
 }
 
 /// The sentence of a held adapter; a waiting list that cannot be read is one too.

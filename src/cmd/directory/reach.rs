@@ -1,5 +1,6 @@
 //! The address at which one host reaches a service: pure (fleet contract §6.9, `connect`).
 use crate::exit::Failure;
+use stado_fleet::directory::NoRoute;
 use stado_fleet::document::{AdapterPolicy, DirectoryService, Registry};
 use stado_fleet::name::{Endpoint, LogicalName, LoopbackAddr, LoopbackHost, Scheme, TargetName};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,6 +19,14 @@ pub(super) struct Reach {
 impl Reach {
     pub(super) fn url(&self) -> String {
         format!("{}://{}", self.scheme.as_str(), self.addr)
+    }
+}
+
+/// Refuses a service that a placement transaction holds: what answers at its address now may be its old place.
+pub(super) fn available(registry: &Registry, name: &LogicalName, service: &DirectoryService) -> Result<(), Failure> {
+    match registry.transaction_over(name, service) {
+        Some(profile) => Err(NoRoute::InTransaction { service: name.clone(), profile }.into()),
+        None => Ok(()),
     }
 }
 
@@ -88,7 +97,7 @@ fn adapter<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stado_fleet::document::Document;
+    use stado_fleet::document::{Document, PlacementTransaction};
     use stado_fleet::validate::validate;
     use std::sync::Arc;
 
@@ -129,6 +138,20 @@ mod tests {
             Err("worker declares 2 resolver adapters for db, one per consumer (shop, till); name the caller with --consumer".into())
         );
         assert_eq!(found(&both, "worker", Some("till")), Ok("tcp://127.0.0.1:19999".into()));
+    }
+
+    #[test]
+    fn a_service_that_is_being_moved_is_refused_with_the_resolvers_own_sentence() {
+        let mut registry = Arc::unwrap_or_clone(registry(SHOP));
+        let directory = registry.directory.clone().unwrap();
+        let (name, service) = directory.services.iter().next().unwrap();
+        assert_eq!(available(&registry, name, service), Ok(()));
+        registry.profiles.insert("pp".into(), vec![name.clone()]);
+        registry.transactions.push(PlacementTransaction { id: "t".into(), profile: "pp".into() });
+        assert_eq!(
+            available(&registry, name, service).unwrap_err().message,
+            "service \"db\" is unavailable during placement transaction for \"pp\""
+        );
     }
 
     #[test]

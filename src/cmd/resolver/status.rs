@@ -23,7 +23,9 @@ pub(crate) async fn status(args: StatusArgs, env: &Env) -> Verb {
     let publisher = fleet.publisher()?;
     let facts = match fleet.read(true).await {
         Ok(answer) => fleet_facts(&fleet, &args, publisher, &answer).await?,
-        Err(failure) if args.target.is_none() && alone(&failure, &publisher) => mesh_facts(&fleet, publisher).await,
+        Err(failure) if args.target.is_none() && alone(&failure, &publisher) => {
+            mesh_facts(&fleet, publisher, &failure).await
+        }
         Err(failure) => return Err(failure),
     };
     let report = verdict::conclude(facts, Timestamp::now());
@@ -48,15 +50,17 @@ fn print(report: &Report, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// A mesh without a fleet: no target, no policy, and an authority that nobody needs.
-async fn mesh_facts(fleet: &Fleet, publisher: Publisher) -> Facts {
+/// A mesh without a fleet: no target, no policy, and an authority that nobody needs, unless this host has a name in a fleet
+/// or has lost its copy of the registry.
+async fn mesh_facts(fleet: &Fleet, publisher: Publisher, unread: &Failure) -> Facts {
+    let expected = fleet.host.target.is_some() || fleet.last_good.read().is_err();
     let published = publisher.alive().and_then(|s| s.api_bind.as_deref()?.parse().ok());
     let bind = published.or(fleet.host.api_bind).unwrap_or(MESH_API);
     // An API that the resolver did not claim is not missed: its port may be somebody else's.
     let claimed = publisher.alive().is_none_or(|s| s.api_bind.is_some());
     let api = if claimed { Some((bind.to_string(), Some(listens(bind).await))) } else { None };
     Facts {
-        target: None,
+        target: fleet.host.target.as_ref().map(ToString::to_string),
         here: fleet.host.hostname.clone(),
         is_here: true,
         state_file: fleet.host.published.state.clone(),
@@ -64,7 +68,13 @@ async fn mesh_facts(fleet: &Fleet, publisher: Publisher) -> Facts {
         policy: None,
         api,
         adapters: Vec::new(),
-        authority: Authority { target: None, source: "local", reachable: true, generation: None, detail: None },
+        authority: Authority {
+            target: None,
+            source: "local",
+            reachable: !expected,
+            generation: None,
+            detail: expected.then(|| unread.message.clone()),
+        },
         registry_staleness_seconds: None,
         publisher,
     }
@@ -134,6 +144,8 @@ async fn adapters(fleet: &Fleet, publisher: &Publisher, policy: &ResolverPolicy,
         let given = || fleet.adapter_bind(publisher, &service, &consumer).filter(|_| is_here);
         let bind = adapter.bind.or_else(given);
         let listening = match bind {
+            // Who listens there is not the resolver.
+            Some(_) if is_here && publisher.says_not_bound(&service, &consumer) => Some(false),
             Some(bind) if is_here => Some(listens(bind).await),
             None if is_here => Some(false),
             _ => None,

@@ -105,8 +105,13 @@ impl Entry {
     pub(in crate::conn) fn refused(&mut self, why: Refusal, cause: &str, blame: Blame, answered: bool) {
         self.slot.refuse(why);
         self.end(Outcome::Refused(cause.into()), Some(blame));
-        let note = if answered { self.life.open_refused() } else { self.life.over() };
+        let note = if answered { self.life.open_refused() } else { self.life.open_unanswered() };
         self.note(note);
+    }
+
+    /// Bytes of the client came while the backend is still being opened; [`Self::up`] is told when they go up.
+    pub(in crate::conn) fn sent_early(&mut self) {
+        self.life.sent_early();
     }
 
     /// Bytes of the client went up.
@@ -177,6 +182,7 @@ impl Entry {
             }
             Note::Opened => self.wait_ended(route, "answered open"),
             Note::OpenRefused => self.wait_ended(route, "answered refused"),
+            Note::Left => self.wait_ended(route, "ended before an answer"),
             Note::Answered => {
                 self.wait_ended(route, "answered");
                 self.answers(|times| times.answer(Timestamp::now()));

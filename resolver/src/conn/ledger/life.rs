@@ -29,6 +29,8 @@ pub(super) enum Note {
     Answered,
     /// The client left, or the connection ended, before an answer.
     Unanswered,
+    /// The client left during the open and had asked nothing: the wait ends, and no request went unanswered.
+    Left,
 }
 
 /// One connection's state.
@@ -37,6 +39,8 @@ pub(super) struct Life {
     accepted: Timestamp,
     waiting: Option<Phase>,
     kind: Kind,
+    /// Whether the client sent anything that has not gone up yet.
+    sent: bool,
     answered: bool,
     gone: bool,
     request: Option<Arc<str>>,
@@ -53,7 +57,7 @@ enum Kind {
 
 impl Life {
     pub(super) fn new(accepted: Timestamp) -> Self {
-        Self { accepted, waiting: None, kind: Kind::Unknown, answered: false, gone: false, request: None }
+        Self { accepted, waiting: None, kind: Kind::Unknown, sent: false, answered: false, gone: false, request: None }
     }
 
     pub(super) fn accepted(&self) -> Timestamp {
@@ -88,6 +92,16 @@ impl Life {
         self.end(Phase::Opening, Note::OpenRefused)
     }
 
+    /// The deadline of the open passed without a word of whoever was asked: that is no answer, whatever the client sent.
+    pub(super) fn open_unanswered(&mut self) -> Option<Note> {
+        self.end(Phase::Opening, Note::Unanswered)
+    }
+
+    /// The client sent bytes while the open still waits: it has made a request.
+    pub(super) fn sent_early(&mut self) {
+        self.sent = true;
+    }
+
     /// Bytes from the client went up; `None` when they were moved unseen.
     pub(super) fn asked(&mut self, now: Timestamp, bytes: Option<&[u8]>) -> Option<Note> {
         let starts = bytes.is_some_and(http_sniff::starts_request);
@@ -116,20 +130,22 @@ impl Life {
     }
 
     /// The client ended its stream. It may still read, but it is no longer known to hold the connection: its wait leaves the
-    /// list, and counts as unanswered until an answer comes after all.
+    /// list, and a request counts as unanswered until an answer comes after all.
     pub(super) fn client_ended(&mut self) -> Option<Note> {
-        self.gone = true;
-        if self.waiting.take().is_some() {
+        let note = self.over();
+        if note == Some(Note::Unanswered) {
             self.answered = false;
-            return Some(Note::Unanswered);
         }
-        None
+        note
     }
 
     /// The connection is over.
     pub(super) fn over(&mut self) -> Option<Note> {
         self.gone = true;
-        self.waiting.take().map(|_| Note::Unanswered)
+        match self.waiting.take()? {
+            Phase::Opening if !self.sent => Some(Note::Left),
+            Phase::Opening | Phase::Asked => Some(Note::Unanswered),
+        }
     }
 
     fn begin(&mut self, phase: Phase, since: Timestamp) -> Option<Note> {

@@ -62,10 +62,29 @@ fn a_client_that_ends_its_stream_is_unanswered_until_the_answer_comes_after_all(
 fn what_was_sent_with_the_end_during_the_open_counts_and_is_not_listed() {
     let mut life = Life::new(at(0));
     life.opening(at(0));
+    life.sent_early();
     assert_eq!(life.client_ended(), Some(Note::Unanswered));
     assert_eq!(life.opened(), None);
     assert_eq!(life.asked(at(2), GET), None);
     assert_eq!(life.over(), Some(Note::Unanswered));
+}
+
+#[test]
+fn a_client_that_leaves_during_the_open_and_asked_nothing_made_no_request() {
+    for leave in [Life::client_ended, Life::over] {
+        let mut life = Life::new(at(0));
+        life.opening(at(0));
+        assert_eq!(leave(&mut life), Some(Note::Left));
+        assert_eq!((life.opened(), life.over()), (None, None));
+    }
+}
+
+#[test]
+fn an_open_that_times_out_counts_whatever_the_client_sent() {
+    let mut life = Life::new(at(0));
+    life.opening(at(0));
+    assert_eq!(life.open_unanswered(), Some(Note::Unanswered));
+    assert_eq!(life.over(), None);
 }
 
 #[test]
@@ -94,6 +113,7 @@ enum Step {
     Opening,
     Opened,
     Refused(bool),
+    SentEarly,
     Up(Vec<u8>),
     UpUnseen(usize),
     Down(Vec<u8>),
@@ -111,6 +131,7 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Step::Opening),
         Just(Step::Opened),
         any::<bool>().prop_map(Step::Refused),
+        Just(Step::SentEarly),
         bytes().prop_map(Step::Up),
         (1usize..9999).prop_map(Step::UpUnseen),
         bytes().prop_map(Step::Down),
@@ -152,6 +173,7 @@ fn play(entry: &mut Entry, step: &Step) {
         Step::Opening => entry.opening(),
         Step::Opened => entry.opened(),
         Step::Refused(answered) => entry.refused(Refusal::Unreachable, "cause", Blame::Remote, *answered),
+        Step::SentEarly => entry.sent_early(),
         Step::Up(bytes) => entry.up(Seen::Bytes(bytes)),
         Step::UpUnseen(n) => entry.up(Seen::Count(*n)),
         Step::Down(bytes) => entry.down(Seen::Bytes(bytes)),

@@ -251,6 +251,8 @@ async fn a_client_that_leaves_during_the_open_ends_the_wait_and_a_reset_ends_the
     drop(client);
     rig.no_wait().await;
     assert!(!answer.is_closed(), "an end of stream alone cancels nothing");
+    let row = rig.context.ledger.snapshot_answers().remove("svc").unwrap_or_default();
+    assert_eq!(row.first_unanswered_at, None, "a client that asked nothing made no request");
     let (ours, _theirs) = tokio::io::duplex(64);
     answer.send(Ok(ours)).unwrap();
 

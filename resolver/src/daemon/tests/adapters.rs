@@ -140,14 +140,43 @@ async fn a_service_in_a_placement_transaction_is_refused_on_its_bound_adapter_an
     assert_eq!(ask_once(port).await.as_deref(), Some("db hi"));
     host.push(&moving).await;
     let sentence = "service \"db\" is unavailable during placement transaction for \"gateway\"";
-    let state = host.until_state("the transaction", |s| s.warnings.iter().any(|w| w.contains(sentence))).await;
+    let state = host.until_state("the transaction", |s| s.unserved.iter().any(|u| u.reason == sentence)).await;
     assert_eq!(state.adapters, before.adapters);
+    assert_eq!(
+        (state.unserved[0].service.as_str(), state.unserved[0].bind.as_str()),
+        ("db", before.adapters[0].bind.as_str())
+    );
     assert_eq!(ask_once(port).await, None);
+    let refused =
+        "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\nContent-Length: 21\r\n\r\nupstream unavailable\n";
+    assert_eq!(answer_to(port, "GET / HTTP/1.1\r\n\r\n").await, refused);
     let (status, body) = http(host.api, "/v1/resolve/service/db", Some("shop")).await;
     assert_eq!((status, body["error"].as_str()), (503, Some(sentence)));
     host.push(&placed).await;
-    host.until_state("its end", |s| s.warnings.is_empty()).await;
+    host.until_state("its end", |s| s.unserved.is_empty()).await;
     assert_eq!(ask_once(port).await.as_deref(), Some("db hi"));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_marker_that_cannot_be_written_is_named_and_comes_back_by_itself() {
+    let host = Host::new();
+    let echo = Echo::start("db").await;
+    let services = [("db", "far", format!("http://{}", echo.addr))];
+    host.push(&host.registry(1, &[("db", "shop", Some(port()))], &services)).await;
+    let daemon = host.start();
+    host.serving().await;
+    let marker = host.home().join("forwards/db.local");
+    std::fs::remove_file(&marker).unwrap();
+    std::fs::create_dir(&marker).unwrap();
+    let state = host.until_state("the marker is named", |s| !s.unserved.is_empty()).await;
+    let row = &state.unserved[0];
+    assert_eq!((row.service.as_str(), row.consumer.as_str()), ("forward marker of db", ""));
+    assert_eq!(row.bind, marker.display().to_string());
+    assert!(row.reason.starts_with("it could not be written: "), "{}", row.reason);
+    std::fs::remove_dir(&marker).unwrap();
+    host.until_state("it is written", |s| s.unserved.is_empty()).await;
+    assert!(host.marker("db").is_some());
     daemon.stop().await;
 }
 

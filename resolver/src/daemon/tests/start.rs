@@ -6,6 +6,7 @@ use stado_fleet::disk::{Lock, LockAttempt};
 #[tokio::test]
 async fn an_empty_home_serves_the_mesh_and_takes_up_a_first_registry_by_itself() {
     let mut host = Host::new();
+    host.target = None;
     host.api_override = Some(([127, 0, 0, 1], host.api).into());
     let daemon = host.start();
     let served = daemon.up().await;
@@ -21,7 +22,9 @@ async fn an_empty_home_serves_the_mesh_and_takes_up_a_first_registry_by_itself()
 
     let echo = Echo::start("db").await;
     let port = port();
-    host.push(&host.registry(1, &[("db", "shop", Some(port))], &[("db", "me", format!("tcp://{}", echo.addr))])).await;
+    let mut registry = host.registry(1, &[("db", "shop", Some(port))], &[("db", "me", format!("tcp://{}", echo.addr))]);
+    registry["targets"][0]["hostnames"] = serde_json::json!(["nobody.example"]);
+    host.push(&registry).await;
     host.until_state("generation 1", |s| s.generation == Some(1)).await;
     assert_eq!(ask_once(port).await.as_deref(), Some("db hi"));
     daemon.stop().await;
@@ -29,7 +32,8 @@ async fn an_empty_home_serves_the_mesh_and_takes_up_a_first_registry_by_itself()
 
 #[tokio::test]
 async fn the_default_api_address_in_use_is_unserved_and_stops_nothing_in_an_empty_home() {
-    let host = Host::new();
+    let mut host = Host::new();
+    host.target = None;
     // Held by us or by anyone else on this machine: either way it is in use.
     let _holder = std::net::TcpListener::bind("127.0.0.1:17600");
     let daemon = host.start();
@@ -191,4 +195,23 @@ async fn a_mesh_alone_never_touches_the_fleets_home_and_refuses_a_taken_socket()
     assert!(matches!(error, DaemonError::Socket(_)), "{error}");
     daemon.stop().await;
     assert!(!host.home().exists());
+}
+
+#[tokio::test]
+async fn a_named_host_without_a_registry_and_one_that_lost_its_copy_are_no_empty_homes() {
+    for (target, half) in [(Some("me"), false), (None, true)] {
+        let mut host = Host::new();
+        host.target = target;
+        if half {
+            let cache = host.home().join("cache");
+            std::fs::create_dir_all(&cache).unwrap();
+            std::fs::write(cache.join("registry-last-good.json"), "{}").unwrap();
+        }
+        let daemon = host.start();
+        let state = host.until_state("backing off", |s| s.state == "backing_off").await;
+        let reason = state.reason.unwrap();
+        assert!(reason.contains("no registry document at local:registry.json"), "{reason}");
+        assert_eq!(reason.contains("registry-last-good.meta.json is missing"), half, "{reason}");
+        daemon.stop().await;
+    }
 }

@@ -99,6 +99,15 @@ pub(super) async fn ask_once(port: u16) -> Option<String> {
     Client::connect(port).await.ask("hi").await
 }
 
+/// Everything that one connection brings back for `request`.
+pub(super) async fn answer_to(port: u16, request: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
 /// One request to the resolution API: status and body.
 pub(super) async fn http(port: u16, path: &str, consumer: Option<&str>) -> (u16, Value) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
