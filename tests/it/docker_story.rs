@@ -144,6 +144,7 @@ fn of_five_containers_four_are_refused_in_four_ways_and_the_good_one_serves() {
     engine.sleeper("it-unpublished", &["enable=true", "name=it.unpublished", "container-port=80"]);
     engine.sleeper("it-misnamed", &["enable=true", "name=It_Misnamed", "container-port=80", "-p127.0.0.1::80"]);
     engine.sleeper("it-badkind", &["enable=true", "name=it.badkind", "container-port=80", "kind=udp"]);
+    engine.sleeper("it-unclear", &["enable=yes", "name=it.unclear", "container-port=80", "-p127.0.0.1::80"]);
     address(&home, "it.good");
     wait_until("four reasons", PATIENCE, || refused(&home).len() == 4);
     let rows = refused(&home);
@@ -175,6 +176,10 @@ fn of_five_containers_four_are_refused_in_four_ways_and_the_good_one_serves() {
     assert_eq!(check("docker")["status"], "ok");
     assert!(check("docker-engine")["detail"].as_str().unwrap().contains(" at unix:///var/run/docker.sock"));
     assert_eq!(check("container it-exposed")["status"], "fail");
+    let unclear = check("container it-unclear");
+    assert!(unclear["detail"].as_str().unwrap().starts_with(r#"io.devmesh.enable="yes" is not true"#), "{unclear}");
+    assert!(check("docker-containers")["detail"].as_str().unwrap().starts_with("5 labelled: 5 without Compose"));
+    assert_ne!(check("loopback-bind-ipv6")["status"], "fail", "{checks}");
     for name in ["docker-socket", "docker-containers", "loopback-bind", "descriptor-limit", "clock", "socket-dir"] {
         assert_eq!(check(name)["status"], "ok", "{checks}");
     }

@@ -7,7 +7,7 @@ use super::labels;
 use super::plan::Judged;
 use super::reach::Reach;
 use super::refusal::{Refusal, Why};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tokio::time::Instant;
 
 /// All known containers.
@@ -27,6 +27,7 @@ struct Entry {
     birth: u64,
     name: String,
     digest: String,
+    asks_for: BTreeSet<String>,
     container: Option<Container>,
     verdict: Verdict,
     due: Option<Instant>,
@@ -55,6 +56,8 @@ pub(super) struct Gone {
     pub(super) id: String,
     /// Why its services have no backend now.
     pub(super) reason: String,
+    /// It had a claim to services.
+    pub(super) served: bool,
 }
 
 impl Book {
@@ -102,7 +105,8 @@ impl Book {
             _ => {
                 if !known {
                     let name = event.attributes.get("name").cloned().unwrap_or_default();
-                    self.enter(Listed { id: event.container.clone(), name, digest: String::new() }, now);
+                    let asks_for = labels::asks_for(&event.attributes);
+                    self.enter(Listed { id: event.container.clone(), name, asks_for, digest: String::new() }, now);
                 }
                 if let Some(entry) = self.entries.get_mut(&event.container) {
                     entry.tries = 0;
@@ -154,7 +158,8 @@ impl Book {
             Ok(Some(container)) => {
                 entry.error = None;
                 entry.name.clone_from(&container.name);
-                if container.phase == super::container::Phase::Stopped || !labels::enabled(&container.labels) {
+                // One that runs and did not opt in stays, and comes to nothing: it is not to be asked for with every list.
+                if container.phase == super::container::Phase::Stopped {
                     return Some(self.remove(&question.id, "does not run"));
                 }
                 entry.verdict = reach.apply(&container, judge(&container, allow_exposed));
@@ -205,6 +210,12 @@ impl Book {
             .filter_map(|entry| Some(Judged { container: entry.container.as_ref()?, verdict: &entry.verdict }))
     }
 
+    /// Names that are asked for by containers of which nothing is known yet, good or bad.
+    pub(super) fn awaited(&self) -> HashSet<&str> {
+        let unknown = self.entries.values().filter(|entry| entry.container.is_none() && entry.error.is_none());
+        unknown.flat_map(|entry| entry.asks_for.iter().map(String::as_str)).collect()
+    }
+
     /// Containers that the engine does not tell about.
     pub(super) fn failures(&self) -> impl Iterator<Item = Refusal> {
         self.entries.iter().filter_map(|(id, entry)| {
@@ -219,11 +230,11 @@ impl Book {
         })
     }
 
-    /// Labels under our prefix that mean nothing, with their containers.
-    pub(super) fn unknown_labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.entries
-            .values()
-            .flat_map(|entry| entry.verdict.unknown.iter().map(|label| (entry.name.as_str(), label.as_str())))
+    /// Labels under our prefix that mean nothing: container id, container name, label.
+    pub(super) fn unknown_labels(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.entries.iter().flat_map(|(id, entry)| {
+            entry.verdict.unknown.iter().map(|label| (id.as_str(), entry.name.as_str(), label.as_str()))
+        })
     }
 
     /// Whether a refusal may still turn out to be none: the port is waited for.
@@ -238,6 +249,7 @@ impl Book {
             birth: self.births,
             name: listed.name,
             digest: listed.digest,
+            asks_for: listed.asks_for,
             container: None,
             verdict: Verdict::default(),
             due: None,
@@ -272,9 +284,10 @@ impl Book {
         if let Some(at) = entry.as_ref().and_then(|entry| entry.due) {
             self.due.remove(&(at, id.to_owned()));
         }
+        let served = entry.as_ref().is_some_and(|entry| !entry.verdict.claims.is_empty());
         let name = entry.map(|entry| entry.name).filter(|name| !name.is_empty());
         let shown = name.unwrap_or_else(|| super::container::short(id).to_owned());
-        Gone { id: id.to_owned(), reason: format!("its container {shown} {how}") }
+        Gone { id: id.to_owned(), reason: format!("its container {shown} {how}"), served }
     }
 }
 

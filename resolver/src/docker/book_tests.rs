@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn listed(id: &str, digest: &str) -> Listed {
-    Listed { id: id.into(), name: format!("c-{id}"), digest: digest.into() }
+    let asks_for = [format!("it.{id}")].into();
+    Listed { id: id.into(), name: format!("c-{id}"), asks_for, digest: digest.into() }
 }
 
 fn container(id: &str, published: bool) -> Container {
@@ -50,7 +51,7 @@ async fn equal_lists_ask_nothing_and_a_changed_entry_asks_again() {
 async fn what_a_list_misses_is_gone() {
     let now = Instant::now();
     let gone = known("a", now).listed(Vec::new(), now);
-    assert_eq!(gone, [Gone { id: "a".into(), reason: "its container c-a is gone".into() }]);
+    assert_eq!(gone, [Gone { id: "a".into(), reason: "its container c-a is gone".into(), served: true }]);
 }
 
 #[tokio::test]
@@ -154,4 +155,53 @@ async fn questions_to_a_lost_engine_are_asked_of_the_next_one() {
     assert!(book.answered(&question, Ok(Some(container("a", true))), now).is_none());
     assert_eq!(book.judged().count(), 0);
     assert!(book.next(now).is_some());
+}
+
+#[tokio::test]
+async fn a_running_container_that_did_not_opt_in_is_asked_for_once_and_never_said_to_have_ended() {
+    let now = Instant::now();
+    let mut book = Book::new(false);
+    let mut other = container("a", true);
+    other.labels.insert("io.devmesh.enable".into(), "yes".into());
+    book.listed(vec![listed("a", "same")], now);
+    let question = book.next(now).unwrap();
+    assert!(book.answered(&question, Ok(Some(other)), now).is_none());
+    for _ in 0..10 {
+        assert!(book.listed(vec![listed("a", "same")], now).is_empty());
+        assert!(book.next(now).is_none());
+    }
+    assert!(book.judged().all(|judged| judged.verdict.claims.is_empty() && judged.verdict.refused.is_empty()));
+}
+
+#[tokio::test]
+async fn a_container_that_never_served_ends_without_a_word() {
+    let now = Instant::now();
+    let mut book = Book::new(false);
+    let restarting = Container { phase: Phase::Stopped, ..container("a", true) };
+    // A list shows a container that restarts again and again as running.
+    for _ in 0..3 {
+        book.listed(vec![listed("a", "restarting")], now);
+        let question = book.next(now).unwrap();
+        let gone = book.answered(&question, Ok(Some(restarting.clone())), now).unwrap();
+        assert!(!gone.served);
+    }
+    assert!(known("a", now).event(event("a", What::Ended("died"), 101), now).unwrap().served);
+}
+
+#[tokio::test]
+async fn names_are_awaited_until_their_container_answered_or_could_not() {
+    let now = Instant::now();
+    let mut book = Book::new(false);
+    book.listed(vec![listed("a", ""), listed("b", "")], now);
+    let sorted = |book: &Book| {
+        let mut names: Vec<String> = book.awaited().into_iter().map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(sorted(&book), ["it.a", "it.b"]);
+    let (first, second) = (book.next(now).unwrap(), book.next(now).unwrap());
+    book.answered(&first, Ok(Some(container("a", true))), now);
+    assert_eq!(sorted(&book), ["it.b"]);
+    book.answered(&second, Err("no answer".into()), now);
+    assert!(sorted(&book).is_empty(), "one that hangs holds up no other for longer than its deadline");
 }

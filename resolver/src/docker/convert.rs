@@ -14,6 +14,7 @@ const OUTPUT: usize = 120;
 /// An entry of a list; `None` without an id.
 pub(super) fn listed(summary: ContainerSummary) -> Option<Listed> {
     let id = summary.id.filter(|id| !id.is_empty())?;
+    let labels = summary.labels.unwrap_or_default().into_iter().collect();
     let name = summary.names.and_then(|names| names.into_iter().next()).unwrap_or_default();
     let mut ports: Vec<String> = summary
         .ports
@@ -35,7 +36,8 @@ pub(super) fn listed(summary: ContainerSummary) -> Option<Listed> {
     let health = status.rsplit_once('(').map(|(_, word)| word).filter(|word| word.ends_with(')')).unwrap_or_default();
     let state = summary.state.map(|state| state.to_string()).unwrap_or_default();
     let digest = format!("{name} {state} {health} {}", ports.join(" "));
-    Some(Listed { id, name: name.trim_start_matches('/').to_owned(), digest })
+    let asks_for = super::labels::asks_for(&labels);
+    Some(Listed { id, name: name.trim_start_matches('/').to_owned(), asks_for, digest })
 }
 
 /// An inspection.

@@ -4,7 +4,7 @@ use super::reach::Reach;
 use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use stado_fleet::fault::{Blame, Class, Faulty};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -54,6 +54,8 @@ pub struct Listed {
     pub id: String,
     /// Its name, without the slash.
     pub name: String,
+    /// Names of services that its labels ask for, as they are written; empty when the list tells no labels.
+    pub asks_for: BTreeSet<String>,
     /// Everything of the list that our verdict can depend on, as one text.
     pub digest: String,
 }

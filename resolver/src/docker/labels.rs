@@ -66,6 +66,15 @@ pub fn enabled(labels: &Labels) -> bool {
     labels.get(ENABLE).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
+/// Names of services that the labels of a container ask for, as they are written. None if it did not opt in.
+pub fn asks_for(labels: &Labels) -> BTreeSet<String> {
+    let names = labels.iter().filter(|(label, _)| {
+        let index = label.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix("name"));
+        index.is_some_and(|index| index.is_empty() || index.ends_with('.'))
+    });
+    names.filter(|_| enabled(labels)).map(|(_, name)| name.trim().to_owned()).collect()
+}
+
 /// Compose project and service, when Compose made the container.
 pub fn compose(labels: &Labels) -> Option<(&str, &str)> {
     let get = |label| labels.get(label).map(String::as_str).filter(|value| !value.is_empty());

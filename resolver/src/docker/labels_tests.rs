@@ -142,3 +142,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_list_tells_which_names_a_container_asks_for() {
+    let all = labels(&[("name", " shop.web "), ("b.name", "shop.api"), ("container-port", "80"), ("c.port", "x")]);
+    assert_eq!(asks_for(&all), ["shop.api".to_owned(), "shop.web".to_owned()].into());
+    let mut off = all;
+    off.insert(ENABLE.into(), "yes".into());
+    assert!(asks_for(&off).is_empty());
+}

@@ -1,12 +1,13 @@
 //! All containers → who has which service, and who has not. Pure (proxy rule 25).
 //!
 //! Of several running containers with one owner key the one that started last has the services, whatever order the engine
-//! lists them in; so nothing flips. Of several owners of one name the one that has it keeps it.
+//! lists them in; so nothing flips. Of several owners of one name the one that has it keeps it, whichever of its containers
+//! that is; a name that nobody has goes to the one that started first, once every container that asks for it is known.
 use super::claims::{Claim, Verdict};
 use super::container::Container;
 use super::refusal::{Refusal, Why};
 use stado_fleet::name::ServiceName;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A container with its verdict.
 #[derive(Debug, Clone, Copy)]
@@ -37,10 +38,20 @@ pub struct Wanted {
     pub claim: Claim,
 }
 
-/// Plans. `holder` is the container that has a name now.
+/// Who has a name now, or had it last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder<'a> {
+    /// Container id.
+    pub container_id: &'a str,
+    /// Owner: it has the name, also while its container is replaced.
+    pub owner_key: &'a str,
+}
+
+/// Plans. `holder` tells who has a name; `awaited` are names that containers ask for which nothing is known of yet.
 pub fn plan<'a>(
     all: impl IntoIterator<Item = Judged<'a>>,
-    mut holder: impl FnMut(&ServiceName) -> Option<&'a str>,
+    mut holder: impl FnMut(&ServiceName) -> Option<Holder<'a>>,
+    awaited: &HashSet<&str>,
 ) -> Plan {
     let mut plan = Plan::default();
     let mut all: Vec<Judged<'a>> = all.into_iter().collect();
@@ -57,11 +68,21 @@ pub fn plan<'a>(
         }
     }
     for (name, candidates) in by_name {
-        let holder = holder(&name);
-        let kept = candidates.iter().position(|c| Some(c.container_id.as_str()) == holder).unwrap_or(0);
-        plan.settle(name, candidates, kept);
+        match holder(&name).and_then(|holder| holder.among(&candidates)) {
+            Some(kept) => plan.settle(name, candidates, kept),
+            None if awaited.contains(name.as_str()) => {}
+            None => plan.settle(name, candidates, 0),
+        }
     }
     plan
+}
+
+impl Holder<'_> {
+    /// The candidate that is the same container, else the same owner.
+    fn among(&self, candidates: &[Wanted]) -> Option<usize> {
+        let itself = candidates.iter().position(|c| c.container_id == self.container_id);
+        itself.or_else(|| candidates.iter().position(|c| c.claim.owner_key == self.owner_key))
+    }
 }
 
 impl Plan {

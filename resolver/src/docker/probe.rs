@@ -39,8 +39,10 @@ pub struct Survey {
     pub about: About,
     /// Its clock, less ours; `None` when it does not tell.
     pub clock_ahead: Option<jiff::SignedDuration>,
-    /// Running containers with our label by Compose project; those without Compose under the empty name.
+    /// Running containers that opted in, by Compose project; those without Compose under the empty name.
     pub projects: BTreeMap<String, usize>,
+    /// Running containers whose opt-in label is neither `true` nor `false`, with what it is: they are not served.
+    pub unclear: BTreeMap<String, String>,
 }
 
 /// Asks the engine what it is and what runs.
@@ -54,14 +56,19 @@ pub async fn survey(lookup: &Lookup, link: Option<Link>) -> Result<Survey, Engin
     let filters = HashMap::from([("label", vec![super::labels::ENABLE])]);
     let options = ListContainersOptionsBuilder::new().filters(&filters).build();
     let list = engine.within("the list of containers", engine.docker.list_containers(Some(options))).await?;
-    let mut projects = BTreeMap::new();
+    let (mut projects, mut unclear) = (BTreeMap::new(), BTreeMap::new());
     for container in list {
-        let labels = container.labels.unwrap_or_default().into_iter().collect();
+        let labels: super::labels::Labels = container.labels.clone().unwrap_or_default().into_iter().collect();
+        if !super::labels::enabled(&labels) {
+            let value = labels.get(super::labels::ENABLE).filter(|value| !value.trim().eq_ignore_ascii_case("false"));
+            unclear.extend(value.cloned().and_then(|value| Some((super::convert::listed(container)?.name, value))));
+            continue;
+        }
         let project = super::labels::compose(&labels).map(|(project, _)| project.to_owned()).unwrap_or_default();
         *projects.entry(project).or_default() += 1;
     }
     let clock_ahead = theirs.map(|theirs| theirs.duration_since(halfway));
-    Ok(Survey { about: engine.about(), clock_ahead, projects })
+    Ok(Survey { about: engine.about(), clock_ahead, projects, unclear })
 }
 
 /// Starts a disposable container with a port on an ephemeral loopback port, looks where it is, and removes it.

@@ -3,7 +3,7 @@ use super::engine::About;
 use super::refusal::Refusal;
 use jiff::Timestamp;
 use stado_fleet::wire::{EngineReport, Refused, RefusedList};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -16,42 +16,56 @@ pub(super) struct Report {
     engine: EngineReport,
     refused: BTreeMap<Key, Refused>,
     said: HashMap<String, Instant>,
+    /// What the log said of the engine last.
+    told: String,
+    /// Labels without a meaning that the log named, by container id.
+    unknown: BTreeSet<(String, String)>,
     repeat: Duration,
 }
 
 impl Report {
     pub(super) fn new(endpoint: String, now: Timestamp, repeat: Duration) -> Self {
         let engine = EngineReport { status: "degraded".into(), since: stamp(now), endpoint, ..EngineReport::default() };
-        Self { engine, refused: BTreeMap::new(), said: HashMap::new(), repeat }
+        let (refused, said, unknown) = (BTreeMap::new(), HashMap::new(), BTreeSet::new());
+        Self { engine, refused, said, told: String::new(), unknown, repeat }
     }
 
     /// The engine answers.
-    pub(super) fn up(&mut self, about: &About, now: Timestamp, at: Instant) {
+    pub(super) fn up(&mut self, about: &About, now: Timestamp) {
         let since = if self.engine.status == "connected" { self.engine.since.clone() } else { stamp(now) };
         let (endpoint, version) = (about.endpoint.clone(), about.version.clone());
-        let line = format!("docker_connected {endpoint} {version}");
-        if self.may_say(line, at) {
-            tracing::info!(target: "stado::mesh", engine = endpoint, version, api = about.api, "docker_connected");
-        }
         self.engine = EngineReport { status: "connected".into(), since, endpoint, version, reached: true, error: None };
     }
 
     /// The engine does not answer.
-    pub(super) fn down(&mut self, place: String, error: String, now: Timestamp, at: Instant) {
-        if self.may_say(format!("docker_degraded {error}"), at) {
-            if self.engine.reached {
-                tracing::warn!(target: "stado::mesh", error, "docker_degraded");
-            } else {
-                // A machine without an engine is no trouble.
-                tracing::info!(target: "stado::mesh", error, "docker_degraded");
-            }
-        }
+    pub(super) fn down(&mut self, place: String, error: String, now: Timestamp) {
         if self.engine.status == "connected" {
             self.engine.since = stamp(now);
         }
         self.engine.status = "degraded".into();
         self.engine.endpoint = place;
         self.engine.error = Some(error);
+    }
+
+    /// Logs what the engine is now, unless the log's last word says so already. A line that was said less than a minute
+    /// ago waits, and is said then if it is still true: the last word is never one that does not hold any more.
+    pub(super) fn tell_engine(&mut self, at: Instant) {
+        let EngineReport { status, endpoint, version, reached, error, .. } = self.engine.clone();
+        let line = match &error {
+            Some(error) => format!("docker_degraded {error}"),
+            None if status == "connected" => format!("docker_connected {endpoint} {version}"),
+            None => return,
+        };
+        if self.told == line || !self.may_say(line.clone(), at) {
+            return;
+        }
+        self.told = line;
+        match error {
+            None => tracing::info!(target: "stado::mesh", engine = endpoint, version, "docker_connected"),
+            Some(error) if reached => tracing::warn!(target: "stado::mesh", error, "docker_degraded"),
+            // A machine without an engine is no trouble.
+            Some(error) => tracing::info!(target: "stado::mesh", error, "docker_degraded"),
+        }
     }
 
     /// What is refused now. Times of what was refused before are kept.
@@ -70,11 +84,20 @@ impl Report {
         self.refused = next;
     }
 
-    /// A label that means nothing, once.
-    pub(super) fn unknown_label(&mut self, container: &str, label: &str, at: Instant) {
-        if self.may_say(format!("docker_label_unknown {container} {label}"), at) {
-            tracing::warn!(target: "stado::mesh", container, label, "docker_label_unknown");
+    /// Labels that mean nothing, all of them: container id, container name, label. Each is named once in the life of its
+    /// container. Returns how many are new.
+    pub(super) fn unknown_labels<'a>(&mut self, all: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> usize {
+        let before = std::mem::take(&mut self.unknown);
+        let mut new = 0;
+        for (id, container, label) in all {
+            let key = (id.to_owned(), label.to_owned());
+            if !before.contains(&key) {
+                new += 1;
+                tracing::warn!(target: "stado::mesh", container, label, "docker_label_unknown");
+            }
+            self.unknown.insert(key);
         }
+        new
     }
 
     /// The whole, for `GET /v1/refused`.

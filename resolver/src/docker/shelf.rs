@@ -1,5 +1,5 @@
 //! What is published in the mesh, led to what is wanted: one change of a name at a time, several names at once.
-use super::plan::Wanted;
+use super::plan::{Holder, Wanted};
 use super::refusal::{Refusal, Why};
 use crate::mesh::{Mesh, Publication, Refusal as MeshRefusal, Source, Standing};
 use stado_fleet::name::ServiceName;
@@ -16,8 +16,11 @@ pub(super) struct Shelf {
     mesh: Arc<Mesh>,
     wanted: BTreeMap<ServiceName, Wanted>,
     have: BTreeMap<ServiceName, Wanted>,
+    /// Who had names whose containers ended: another running container of that owner comes first.
+    had: BTreeMap<ServiceName, Wanted>,
     failed: BTreeMap<ServiceName, Failed>,
-    busy: BTreeMap<ServiceName, ()>,
+    /// What is being published.
+    busy: BTreeMap<ServiceName, Wanted>,
     jobs: JoinSet<Done>,
     /// Why containers that ended while they were being published have no services.
     farewells: HashMap<String, String>,
@@ -44,6 +47,7 @@ impl Shelf {
             mesh,
             wanted: BTreeMap::new(),
             have: BTreeMap::new(),
+            had: BTreeMap::new(),
             failed: BTreeMap::new(),
             busy: BTreeMap::new(),
             jobs: JoinSet::new(),
@@ -51,9 +55,10 @@ impl Shelf {
         }
     }
 
-    /// The container that has `name` now.
-    pub(super) fn holder(&self, name: &ServiceName) -> Option<&str> {
-        self.have.get(name).map(|have| have.container_id.as_str())
+    /// Who has `name`, is being given it, or had it last.
+    pub(super) fn holder(&self, name: &ServiceName) -> Option<Holder<'_>> {
+        let has = self.have.get(name).or_else(|| self.busy.get(name)).or_else(|| self.had.get(name))?;
+        Some(Holder { container_id: &has.container_id, owner_key: &has.claim.owner_key })
     }
 
     /// What is wanted from now on.
@@ -67,7 +72,10 @@ impl Shelf {
     pub(super) fn gone(&mut self, id: &str, reason: &str) -> bool {
         self.mesh.withdraw_producer(id, reason);
         let before = self.have.len();
-        self.have.retain(|_, have| have.container_id != id);
+        let all = std::mem::take(&mut self.have).into_iter();
+        let (gone, kept): (BTreeMap<_, _>, _) = all.partition(|(_, have)| have.container_id == id);
+        self.have = kept;
+        self.had.extend(gone);
         if !self.busy.is_empty() {
             self.farewells.insert(id.to_owned(), reason.to_owned());
         }
@@ -110,6 +118,7 @@ impl Shelf {
             Ok(()) => {
                 self.failed.remove(&name);
                 self.mesh.annotate(&name, &wanted.container_id, note(&wanted).as_deref());
+                self.had.remove(&name);
                 self.have.insert(name, wanted);
             }
             Err(refusal) => {
@@ -141,7 +150,7 @@ impl Shelf {
             if tried || self.busy.contains_key(name) || self.have.get(name).is_some_and(|have| same(have, wanted)) {
                 continue;
             }
-            self.busy.insert(name.clone(), ());
+            self.busy.insert(name.clone(), wanted.clone());
             self.jobs.spawn(publish(self.mesh.clone(), name.clone(), wanted.clone()));
         }
         if self.busy.is_empty() {

@@ -19,6 +19,18 @@ use tokio::net::{TcpStream, UnixStream};
 /// What the engine's own command runs on the other host.
 const DIAL_STDIO: &str = "docker system dial-stdio";
 
+/// Waits between attempts on a socket that is there and busy; about two seconds in all.
+const BUSY: [Duration; 8] = [
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(20),
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(300),
+    Duration::from_millis(500),
+    Duration::from_millis(1000),
+];
+
 /// A way to one engine.
 #[derive(Debug, Clone)]
 pub(super) struct Transport {
@@ -53,7 +65,7 @@ impl Transport {
 
     async fn open(&self) -> io::Result<Pin<Box<dyn RemoteStream>>> {
         match &self.endpoint {
-            Endpoint::Unix(path) => Ok(Box::pin(UnixStream::connect(path).await?)),
+            Endpoint::Unix(path) => Ok(Box::pin(patiently(|| UnixStream::connect(path)).await?)),
             Endpoint::Tcp { host, port } => Ok(Box::pin(TcpStream::connect((host.as_str(), *port)).await?)),
             Endpoint::Ssh(destination) => self.over_ssh(destination).await,
         }
@@ -68,9 +80,50 @@ impl Transport {
     }
 }
 
+/// Connects; an engine whose queue is full for the moment, or a call that a signal interrupted, is no engine that is gone.
+async fn patiently<T, F: Future<Output = io::Result<T>>>(mut connect: impl FnMut() -> F) -> io::Result<T> {
+    for wait in BUSY {
+        match connect().await {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                tokio::time::sleep(wait).await;
+            }
+            outcome => return outcome,
+        }
+    }
+    connect().await
+}
+
 /// The name under which the link pools sessions to an engine's host.
 pub(super) fn target(destination: &SshDestination) -> io::Result<TargetName> {
     let mut name = String::from("docker-");
     name.extend(destination.host.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }));
     name.trim_end_matches('-').parse().map_err(|error| io::Error::other(format!("{destination}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// Fails with each of `failures` in turn, then succeeds. Returns the outcome and how often it was asked.
+    async fn attempts(failures: &[io::ErrorKind]) -> (io::Result<()>, usize) {
+        let asked = Cell::new(0);
+        let outcome = patiently(|| {
+            let failure = failures.get(asked.replace(asked.get() + 1)).copied();
+            std::future::ready(failure.map_or(Ok(()), |kind| Err(kind.into())))
+        });
+        let outcome = outcome.await;
+        (outcome, asked.get())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_socket_is_asked_again_and_a_missing_one_is_not() {
+        use io::ErrorKind::{Interrupted, NotFound, WouldBlock};
+        let (outcome, asked) = attempts(&[WouldBlock, Interrupted, WouldBlock]).await;
+        assert!(outcome.is_ok() && asked == 4);
+        let (outcome, asked) = attempts(&[NotFound; 3]).await;
+        assert_eq!((outcome.unwrap_err().kind(), asked), (NotFound, 1));
+        let (outcome, asked) = attempts(&[WouldBlock; 100]).await;
+        assert_eq!((outcome.unwrap_err().kind(), asked), (WouldBlock, BUSY.len() + 1));
+    }
 }

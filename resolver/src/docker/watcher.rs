@@ -13,6 +13,7 @@ use super::shelf::Shelf;
 use crate::mesh::{DockerStatus, Mesh};
 use jiff::Timestamp;
 use stado_fleet::link::Link;
+use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
@@ -112,7 +113,7 @@ impl Watcher {
         let now = Instant::now();
         match news {
             News::Up(engine, list) => {
-                self.report.up(&engine.about(), Timestamp::now(), now);
+                self.report.up(&engine.about(), Timestamp::now());
                 self.mesh.set_docker_status(DockerStatus::Connected);
                 self.book.reach = engine.reach();
                 self.engine = Some(engine);
@@ -137,7 +138,7 @@ impl Watcher {
                 self.inspections = JoinSet::new();
                 self.book.interrupted(now);
                 self.mesh.set_docker_status(DockerStatus::Degraded);
-                self.report.down(self.connect.place(), error.to_string(), Timestamp::now(), now);
+                self.report.down(self.connect.place(), error.to_string(), Timestamp::now());
             }
         }
         self.replan();
@@ -155,8 +156,8 @@ impl Watcher {
     }
 
     fn end(&mut self, gone: impl IntoIterator<Item = Gone>) {
-        for Gone { id, reason } in gone {
-            if !self.shelf.gone(&id, &reason) {
+        for Gone { id, reason, served } in gone {
+            if !self.shelf.gone(&id, &reason) && served {
                 tracing::info!(target: "stado::mesh", container = id, reason, "stale_docker_forget_ignored");
             }
         }
@@ -179,11 +180,11 @@ impl Watcher {
     }
 
     fn replan(&mut self) {
-        let plan = plan::plan(self.book.judged(), |name| self.shelf.holder(name));
+        // Without an engine nothing more gets known: what is known is served.
+        let awaited = if self.engine.is_some() { self.book.awaited() } else { HashSet::new() };
+        let plan = plan::plan(self.book.judged(), |name| self.shelf.holder(name), &awaited);
         self.shelf.want(plan.wanted);
-        for (container, label) in self.book.unknown_labels() {
-            self.report.unknown_label(container, label, Instant::now());
-        }
+        self.report.unknown_labels(self.book.unknown_labels());
         self.refused = plan.refused;
     }
 
@@ -191,6 +192,7 @@ impl Watcher {
         let known = self.refused.iter().filter(|refusal| !self.book.is_pending(refusal)).cloned();
         let all = known.chain(self.book.failures()).chain(self.shelf.refused()).collect::<Vec<_>>();
         self.report.refused(all, Timestamp::now(), Instant::now());
+        self.report.tell_engine(Instant::now());
         self.mesh.set_refused(self.report.list());
     }
 }

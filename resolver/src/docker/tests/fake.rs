@@ -1,12 +1,14 @@
 //! An engine in memory: it runs what it is told to run, and can be away, silent, or unable to tell.
 use crate::docker::container::{Binding, Container, Health, Phase};
 use crate::docker::engine::{About, Answer, Connect, Engine, EngineError, Event, Listed, What};
+use crate::docker::labels;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::sync::broadcast;
 
 #[derive(Debug)]
@@ -24,6 +26,8 @@ struct World {
     away: bool,
     silent: bool,
     mute: bool,
+    /// Containers whose inspections take this long.
+    slow: BTreeMap<String, Duration>,
 }
 
 impl Default for Fake {
@@ -136,6 +140,11 @@ impl Fake {
         self.world().silent = silent;
     }
 
+    /// Takes its time over inspections of a container.
+    pub(super) fn slow(&self, id: &str, by: Duration) {
+        self.world().slow.insert(id.into(), by);
+    }
+
     /// Tells no events.
     pub(super) fn mute(&self) {
         self.world().mute = true;
@@ -144,7 +153,7 @@ impl Fake {
     async fn answer<T>(&self, look: impl FnOnce(&World) -> T) -> Result<T, EngineError> {
         tokio::task::yield_now().await;
         if self.world().silent {
-            tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+            tokio::time::sleep(Duration::from_secs(10)).await;
             return Err(EngineError::away("the engine at fake did not answer within 10s"));
         }
         let world = self.world();
@@ -189,6 +198,7 @@ impl Engine for Connected {
         let listed = |container: &Container| Listed {
             id: container.id.clone(),
             name: container.name.clone(),
+            asks_for: labels::asks_for(&container.labels),
             digest: format!("{:?} {:?} {:?}", container.ports, container.phase, container.health),
         };
         Box::pin(self.0.answer(move |world| world.containers.values().map(listed).collect()))
@@ -196,7 +206,13 @@ impl Engine for Connected {
 
     fn inspect<'a>(&'a self, id: &'a str) -> Answer<'a, Option<Container>> {
         self.0.inspections.fetch_add(1, Ordering::Relaxed);
-        Box::pin(self.0.answer(move |world| world.containers.get(id).cloned()))
+        Box::pin(async move {
+            let slow = self.0.world().slow.get(id).copied();
+            if let Some(slow) = slow {
+                tokio::time::sleep(slow).await;
+            }
+            self.0.answer(|world| world.containers.get(id).cloned()).await
+        })
     }
 
     fn events(&self, _since: Timestamp) -> BoxStream<'static, Result<Event, EngineError>> {

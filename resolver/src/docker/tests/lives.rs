@@ -5,6 +5,7 @@ use crate::docker::container::{Health, Phase};
 use crate::docker::engine::{Event, What};
 use crate::mesh::rig::{register, request};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 const DB: Run<'_> = Run { id: "one", service: "db", name: "checkout.postgres", port: 4001 };
 
@@ -191,4 +192,37 @@ async fn a_process_may_take_a_name_whose_container_ended_and_the_container_then_
     rig.fake.run(Run { id: "two", ..DB });
     within(5, "refused", || rig.refused().len() == 1).await;
     assert_eq!(rig.backend("checkout.postgres"), Some(9));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restarted_daemon_gives_a_name_to_the_owner_that_started_first_however_slow_its_inspection() {
+    let mut rig = Rig::new();
+    rig.fake.run(Run { id: "zzz", service: "first", ..DB });
+    rig.fake.run(Run { id: "aaa", service: "second", port: 4002, ..DB });
+    rig.fake.run(Run { id: "mmm", service: "other", name: "it.other", port: 4003 });
+    rig.fake.slow("zzz", Duration::from_secs(3));
+    rig.watch();
+    within(2, "another name does not wait", || rig.backend("it.other") == Some(4003)).await;
+    assert!(rig.inspect("checkout.postgres").is_none());
+    within(5, "the first", || rig.backend("checkout.postgres") == Some(4001)).await;
+    within(5, "the second waits", || rig.refused().iter().any(|row| row.container == "c-aaa")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_starts_a_second_container_keeps_its_name_from_one_that_waits_for_it() {
+    let mut rig = Rig::new();
+    rig.watch();
+    rig.fake.run(Run { id: "b", service: "green", ..DB });
+    within(5, "green has it", || rig.backend("checkout.postgres") == Some(4001)).await;
+    rig.fake.run(Run { id: "a", service: "blue", port: 4002, ..DB });
+    within(5, "blue waits", || rig.refused().len() == 1).await;
+    // It was restarted meanwhile, and is now the younger one.
+    rig.fake.change("b", |container| container.started_at = "2026-11-30T10:00:00Z".parse().ok());
+    rig.fake.run(Run { id: "b2", service: "green", port: 4003, ..DB });
+    rig.fake.change("b2", |container| container.started_at = "2026-11-30T10:00:01Z".parse().ok());
+    within(5, "green's second has it", || rig.backend("checkout.postgres") == Some(4003)).await;
+    let owner = rig.inspect("checkout.postgres").unwrap().owner_key;
+    assert_eq!(owner, "docker:it:green:5432");
+    rig.fake.remove("b2");
+    within(5, "and then its first", || rig.backend("checkout.postgres") == Some(4001)).await;
 }

@@ -32,6 +32,7 @@ pub(super) async fn checks(health: &str, list: &RefusedList, env: &Env) -> Vec<C
             ));
             checks.extend(socket(&about.endpoint));
             checks.push(projects(survey));
+            checks.extend(unclear(survey));
         }
         Err(error) => checks.push(Check::fail("docker-engine", error.to_string())),
     }
@@ -75,7 +76,7 @@ fn socket(endpoint: &str) -> Option<Check> {
 fn projects(survey: &Survey) -> Check {
     let labelled: usize = survey.projects.values().sum();
     if labelled == 0 {
-        return Check::skip("docker-containers", "no running container has the label io.devmesh.enable");
+        return Check::skip("docker-containers", "no running container has the label io.devmesh.enable=true");
     }
     let told: Vec<String> = survey
         .projects
@@ -86,6 +87,14 @@ fn projects(survey: &Survey) -> Check {
         })
         .collect();
     Check::ok("docker-containers", format!("{labelled} labelled: {}", told.join(", ")))
+}
+
+/// Containers that probably meant to opt in.
+fn unclear(survey: &Survey) -> impl Iterator<Item = Check> {
+    survey.unclear.iter().map(|(container, value)| {
+        let detail = format!("io.devmesh.enable={value:?} is not true: write \"true\" and recreate the container");
+        Check::fail(format!("container {container}"), detail)
+    })
 }
 
 /// A row for each; one that is only superseded fails nothing.
