@@ -1,7 +1,7 @@
 //! The accept loop: one task owns the listeners of a frontend and survives every error (proxy rule 7).
 use super::bind::{self, Bound};
 use super::descriptors::Claim;
-use super::frontend::Shared;
+use super::shared::Shared;
 use super::walk;
 use std::future::poll_fn;
 use std::io;

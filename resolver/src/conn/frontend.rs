@@ -1,14 +1,10 @@
 //! The handle of a running frontend.
 use super::bind::Bound;
-use super::ledger::Slot;
+use super::shared::Shared;
 use super::{Backend, Context, FrontendId, accept};
-use arc_swap::ArcSwap;
-use std::sync::atomic::AtomicU8;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// A running frontend: one task owns the listeners. Dropping it closes them and leaves open streams alone.
 #[derive(Debug)]
@@ -17,58 +13,12 @@ pub struct Frontend {
     accepting: Option<JoinHandle<Bound>>,
 }
 
-/// What the accept loop and every connection of a frontend see.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) id: Arc<FrontendId>,
-    pub(super) backend: ArcSwap<Backend>,
-    pub(super) budget: Duration,
-    pub(super) context: Context,
-    pub(super) slot: Arc<Slot>,
-    /// Which loopback family answered last for a backend named `localhost`.
-    pub(super) answered_last: AtomicU8,
-    pub(super) connections: TaskTracker,
-    pub(super) stop: CancellationToken,
-    pub(super) cut: CancellationToken,
-    missing_half: Mutex<Option<String>>,
-}
-impl Shared {
-    pub(super) fn set_missing_half(&self, clause: Option<String>) {
-        *self.missing_half.lock().unwrap_or_else(PoisonError::into_inner) = clause;
-    }
-    pub(super) fn missing_half(&self) -> Option<String> {
-        self.missing_half.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-    async fn end(&self, grace: Duration) {
-        self.connections.close();
-        if tokio::time::timeout(grace, self.connections.wait()).await.is_err() {
-            self.cut.cancel();
-            self.connections.wait().await;
-        }
-    }
-    pub(super) fn misses_a_half(&self) -> bool {
-        self.missing_half.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-}
-
 impl Frontend {
     /// Starts accepting on `bound`. `budget` is the deadline of a dial or channel open (3 s for mesh services, 10 s or
     /// `connect_seconds` for adapters). A frontend with a consumer answers refused HTTP clients with the 502 of fleet
     /// contract §4.5; others are closed. Must run inside a tokio runtime.
     pub fn start(bound: Bound, id: FrontendId, backend: Backend, budget: Duration, context: Context) -> Self {
-        let slot = context.ledger.slot(&id);
-        let shared = Arc::new(Shared {
-            id: Arc::new(id),
-            backend: ArcSwap::from_pointee(backend),
-            budget,
-            slot,
-            answered_last: AtomicU8::new(0),
-            connections: TaskTracker::new(),
-            stop: CancellationToken::new(),
-            cut: CancellationToken::new(),
-            missing_half: Mutex::new(bound.missing_half.clone()),
-            context,
-        });
+        let shared = Arc::new(Shared::new(id, backend, budget, bound.missing_half.clone(), context));
         shared.context.own.enter(bound.addr, Arc::clone(&shared.id.service));
         let accepting = tokio::spawn(accept::run(bound, Arc::clone(&shared)));
         Self { shared, accepting: Some(accepting) }

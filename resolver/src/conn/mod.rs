@@ -12,6 +12,7 @@ mod frontend;
 mod http_sniff;
 pub mod ledger;
 mod refusal;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod walk;

@@ -1,8 +1,8 @@
 //! One connection through the five steps.
 use super::descriptors::Claim;
 use super::dial::{self, DialError, Upstream};
-use super::frontend::Shared;
 use super::ledger::{Entry, Outcome, Refusal};
+use super::shared::Shared;
 use super::{Backend, copy, refusal};
 use stado_fleet::fault::{Blame, Faulty};
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
 //! A loopback address of this host, on both literals when the backend is named `localhost` (proxy rule 3).
-use super::super::frontend::Shared;
+use super::super::shared::Shared;
 use super::DialError;
 use stado_fleet::name::LoopbackAddr;
 use std::io;

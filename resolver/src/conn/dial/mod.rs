@@ -9,7 +9,7 @@ pub use own::OwnListeners;
 pub use remote::{Dialer, NoFleet, Opening};
 
 use super::Backend;
-use super::frontend::Shared;
+use super::shared::Shared;
 use stado_fleet::link::RemoteStream;
 use std::pin::Pin;
 use tokio::net::TcpStream;

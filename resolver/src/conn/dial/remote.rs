@@ -1,5 +1,5 @@
 //! A service on another host.
-use super::super::frontend::Shared;
+use super::super::shared::Shared;
 use super::DialError;
 use stado_fleet::directory::Route;
 use stado_fleet::fault::Class;

@@ -1,0 +1,64 @@
+//! What the accept loop and every connection of a frontend see.
+use super::ledger::Slot;
+use super::{Backend, Context, FrontendId};
+use arc_swap::ArcSwap;
+use std::sync::atomic::AtomicU8;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// One frontend, as its listeners and its connections know it. Each of them holds it, so it lives until the last stream ends.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) id: Arc<FrontendId>,
+    pub(super) backend: ArcSwap<Backend>,
+    pub(super) budget: Duration,
+    pub(super) context: Context,
+    pub(super) slot: Arc<Slot>,
+    /// Which loopback family answered last for a backend named `localhost`.
+    pub(super) answered_last: AtomicU8,
+    pub(super) connections: TaskTracker,
+    pub(super) stop: CancellationToken,
+    pub(super) cut: CancellationToken,
+    missing_half: Mutex<Option<String>>,
+}
+impl Shared {
+    pub(super) fn new(
+        id: FrontendId,
+        backend: Backend,
+        budget: Duration,
+        missing_half: Option<String>,
+        context: Context,
+    ) -> Self {
+        Self {
+            slot: context.ledger.slot(&id),
+            id: Arc::new(id),
+            backend: ArcSwap::from_pointee(backend),
+            budget,
+            answered_last: AtomicU8::new(0),
+            connections: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            cut: CancellationToken::new(),
+            missing_half: Mutex::new(missing_half),
+            context,
+        }
+    }
+    pub(super) fn set_missing_half(&self, clause: Option<String>) {
+        *self.missing_half.lock().unwrap_or_else(PoisonError::into_inner) = clause;
+    }
+    pub(super) fn missing_half(&self) -> Option<String> {
+        self.missing_half.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    pub(super) fn misses_a_half(&self) -> bool {
+        self.missing_half.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+    /// Waits up to `grace` for the connections to end, then resets the rest.
+    pub(super) async fn end(&self, grace: Duration) {
+        self.connections.close();
+        if tokio::time::timeout(grace, self.connections.wait()).await.is_err() {
+            self.cut.cancel();
+            self.connections.wait().await;
+        }
+    }
+}
