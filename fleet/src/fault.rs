@@ -18,6 +18,20 @@ pub enum Blame {
     Stado,
 }
 
+impl Blame {
+    /// One word, as the local API says it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Credentials => "credentials",
+            Self::ThisHost => "this_host",
+            Self::Remote => "remote",
+            Self::Service => "service",
+            Self::Stado => "stado",
+        }
+    }
+}
+
 /// The class of a failure, as the fleet contract (§6) names it. Decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {

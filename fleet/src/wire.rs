@@ -1,5 +1,9 @@
 //! Types of the local mesh API on the Unix socket (mesh contract §1.3). Field order is the order on the wire.
 //! The client library needs only this module.
+mod connections;
+
+pub use connections::{Connection, ConnectionCounters, ConnectionList, RefusedCounters};
+
 use serde::{Deserialize, Serialize};
 
 /// A frontend: `host` and `port` always present (`""` and `0` for http services), `url` only for http.

@@ -12,6 +12,8 @@ pub enum ServiceCommand {
     Resolve(ResolveArgs),
     /// Show what stands behind one service
     Inspect(NamedArgs),
+    /// Show who is connected to one service, who was, and what was refused
+    Connections(ConnectionsArgs),
     /// Wait until a service has a backend, and print its stable address
     Wait(WaitArgs),
     /// Run a program as a service: it is given a port, registered when it listens, and unregistered when it ends
@@ -94,6 +96,20 @@ pub struct ResolveArgs {
     /// Wait this long for a backend
     #[arg(long, value_name = "DURATION")]
     pub wait: Option<String>,
+    #[command(flatten)]
+    pub daemon: DaemonArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// `connections`.
+#[derive(Debug, Clone, Args)]
+pub struct ConnectionsArgs {
+    /// Name of the service
+    pub name: String,
+    /// Print one JSON object, with the counters
+    #[arg(long, conflicts_with_all = ["format", "output_fields", "max_output_rows"])]
+    pub json: bool,
     #[command(flatten)]
     pub daemon: DaemonArgs,
     #[command(flatten)]

@@ -3,8 +3,8 @@ use super::error::Error;
 use super::http::{Answer, Request, exchange};
 use serde::de::DeserializeOwned;
 use stado_fleet::wire::{
-    ErrorEnvelope, Health, HeartbeatResponse, Inspect, RefusedList, RegisterRequest, RegisterResponse, Service,
-    ServiceList,
+    ConnectionList, ErrorEnvelope, Health, HeartbeatResponse, Inspect, RefusedList, RegisterRequest, RegisterResponse,
+    Service, ServiceList,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -98,6 +98,11 @@ impl Api {
     /// One service with its backend and producer.
     pub async fn inspect(&self, name: &str) -> Result<Inspect, Error> {
         self.get(format!("/v1/services/{}/inspect", segment(name))).await
+    }
+
+    /// Who is connected to one service, and who was. Daemons of the first version do not know the question.
+    pub async fn connections(&self, name: &str) -> Result<ConnectionList, Error> {
+        self.get(format!("/v1/services/{}/connections", segment(name))).await
     }
 
     /// What containers ask for and do not get, and how their engine is reached. Daemons of the first version do not

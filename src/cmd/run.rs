@@ -64,6 +64,7 @@ async fn service_verb(command: ServiceCommand, env: &Env) -> Verb {
         ServiceCommand::List(args) => service::list(args, env).await,
         ServiceCommand::Resolve(args) => service::resolve(args, env).await,
         ServiceCommand::Inspect(args) => service::inspect(args, env).await,
+        ServiceCommand::Connections(args) => service::connections(args, env).await,
         ServiceCommand::Wait(args) => service::wait(args, env).await,
         ServiceCommand::Health(args) => service::health(args, env).await,
         ServiceCommand::Run(args) => service::run(args, env).await,

@@ -1,7 +1,7 @@
 //! The first specification's own stories, through its own commands.
 use crate::support::home::{DEVMESHD, Home};
 use crate::support::process::{Process, run};
-use crate::support::tcp::{ask, echo};
+use crate::support::tcp::{Client, ask, echo};
 use crate::support::{PATIENCE, ports, wait_for, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -180,4 +180,37 @@ fn a_backend_that_does_not_answer_is_named_in_the_log() {
     let address = endpoint(&home, "a.b").unwrap();
     assert_eq!(ask(&address, "1"), None);
     daemon.expect(&format!("msg=tcp_dial_failed service=a.b frontend={address} backend={gone} error="));
+}
+
+#[test]
+fn connections_of_a_service_are_shown_open_and_ended_with_who_is_to_blame() {
+    let home = Home::new();
+    let _daemon = serve(&home, &[]);
+    home.devmesh(&["register", "--name", "a.b", "--backend", &echo("x").to_string(), "--once"]).ok();
+    let address = endpoint(&home, "a.b").unwrap();
+    let mut client = Client::connect(&*address).unwrap();
+    assert_eq!(client.ask("1").as_deref(), Some("x:1"));
+    let list = |args: &[&str]| home.stado(&[&["service", "connections", "a.b"], args].concat()).ok();
+    let now = list(&["--json"]).json();
+    assert_eq!((&now["counters"]["opened"], &now["counters"]["bytes_up"]), (&1.into(), &2.into()), "{now}");
+    assert_eq!((&now["open"][0]["outcome"], &now["open"][0]["bytes_down"]), (&"open".into(), &4.into()), "{now}");
+    drop(client);
+    let ended: Value = wait_for("the connection ends", PATIENCE, || {
+        let rows = list(&["--format", "json"]).json();
+        (rows[0]["outcome"] == "done").then(|| rows[0].clone())
+    });
+    assert_eq!((&ended["bytes_up"], &ended["blame"]), (&"2".into(), &"".into()), "{ended}");
+
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    home.devmesh(&["register", "--name", "a.c", "--backend", &gone.to_string(), "--once"]).ok();
+    assert_eq!(ask(endpoint(&home, "a.c").unwrap(), "1"), None);
+    wait_until("the refusal is shown", PATIENCE, || {
+        let shown = home.stado(&["service", "connections", "a.c"]).ok();
+        shown.stdout.contains(&format!("local upstream connect failed: {gone}"))
+            && shown
+                .stderr
+                .starts_with("a.c: 0 open, 0 opened, refused 1 (no backend 0, limit 0, unreachable 1, loop 0)")
+    });
+    let unknown = home.stado(&["service", "connections", "nobody"]);
+    assert!(unknown.code != 0 && unknown.stderr.contains("nobody"), "{}", unknown.stderr);
 }

@@ -1,5 +1,6 @@
 //! The bound frontends of this mesh, by name. A listener exists only because it was bound and is in here.
 use super::also_bind::AlsoBind;
+use crate::conn::ledger::Ledger;
 use crate::conn::{self, Backend, Bound, Frontend, FrontendId};
 use futures_util::future::join_all;
 use stado_fleet::name::{LoopbackAddr, ServiceName};
@@ -40,6 +41,11 @@ impl Frontends {
     /// The address that is bound for `name`.
     pub(crate) fn addr(&self, name: &ServiceName) -> Option<SocketAddr> {
         self.running().get(name).map(|runtime| runtime.addr)
+    }
+
+    /// Where connections are entered, those of the fleet's adapters too.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.context.ledger
     }
 
     /// Starts serving on `bound`, and on the same port of the further addresses where that is free.

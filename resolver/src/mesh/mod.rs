@@ -53,7 +53,7 @@ use lease::Leases;
 use registry::Registry;
 use stado_fleet::disk;
 use stado_fleet::name::ServiceName;
-use stado_fleet::wire::{Health, Inspect, RefusedList, Service};
+use stado_fleet::wire::{ConnectionList, Health, Inspect, RefusedList, Service};
 use state_store::Store;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -135,6 +135,16 @@ impl Mesh {
             found.reason.get_or_insert(half);
         }
         Ok(found)
+    }
+
+    /// Who is connected to a service, and who was. Services of the fleet that have an adapter here are known too.
+    pub fn connections(&self, name: &str) -> Result<ConnectionList, Refusal> {
+        match self.frontends.ledger().connections(name) {
+            Some(list) => Ok(list),
+            None => {
+                self.look_up(name, |name, _| ConnectionList { service: name.to_string(), ..ConnectionList::default() })
+            }
+        }
     }
 
     /// Changes from now on, with a snapshot in front.

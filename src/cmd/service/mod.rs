@@ -1,4 +1,5 @@
 //! Verbs that talk to the daemon of this host: `stado service …`, `devmesh …`.
+mod connections;
 mod daemon;
 mod doctor;
 mod health;
@@ -10,6 +11,7 @@ mod resolve;
 mod run;
 mod wait;
 
+pub(crate) use connections::connections;
 pub(crate) use doctor::doctor;
 pub(crate) use health::health;
 pub(crate) use inspect::inspect;

@@ -39,6 +39,7 @@ async fn run(
         Route::Refused => ok(&*mesh.refused().borrow()),
         Route::Resolve(name) => ok(&mesh.resolve(&name)?),
         Route::Inspect(name) => ok(&mesh.inspect(&name)?),
+        Route::Connections(name) => ok(&mesh.connections(&name)?),
         Route::Events => Ok(stream::events(mesh.events(), &head.headers, stop)),
         Route::OpenApi => Ok(respond::with_body(StatusCode::OK, "application/json", openapi::DOCUMENT.to_owned())),
         Route::Metrics => Ok(respond::with_body(StatusCode::OK, METRICS_TYPE, mesh.render_metrics())),

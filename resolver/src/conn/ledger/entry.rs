@@ -1,6 +1,7 @@
 //! The entry that travels with a connection.
 use super::super::{Backend, FrontendId};
 use super::life::{Life, Note, Phase};
+use super::live::Live;
 use super::recent::{Outcome, Recent};
 use super::slot::{Refusal, Slot};
 use super::waits::Row;
@@ -44,11 +45,8 @@ pub(crate) struct Entry {
     frontend: Arc<FrontendId>,
     slot: Arc<Slot>,
     route: Option<Arc<Route>>,
-    client: SocketAddr,
+    live: Arc<Live>,
     life: Life,
-    opened: Option<Timestamp>,
-    bytes_up: u64,
-    bytes_down: u64,
     outcome: Outcome,
     blame: Option<Blame>,
 }
@@ -71,17 +69,18 @@ impl Entry {
             Backend::Fleet(route) if frontend.consumer.is_some() => Some(Arc::clone(route)),
             _ => None,
         };
+        let id = ledger.inner.next.fetch_add(1, Ordering::Relaxed);
+        let accepted = Timestamp::now();
+        let live = Arc::new(Live::new(client, accepted));
+        slot.enter(id, Arc::clone(&live));
         Some(Self {
             ledger: ledger.clone(),
-            id: ledger.inner.next.fetch_add(1, Ordering::Relaxed),
+            id,
             frontend: Arc::clone(frontend),
             slot: Arc::clone(slot),
             route,
-            client,
-            life: Life::new(Timestamp::now()),
-            opened: None,
-            bytes_up: 0,
-            bytes_down: 0,
+            live,
+            life: Life::new(accepted),
             outcome: Outcome::Cut,
             blame: None,
         })
@@ -95,7 +94,7 @@ impl Entry {
 
     /// The backend was reached.
     pub(in crate::conn) fn opened(&mut self) {
-        self.opened = Some(Timestamp::now());
+        self.live.open(Timestamp::now());
         self.slot.opened.fetch_add(1, Ordering::Relaxed);
         let note = self.life.opened();
         self.note(note);
@@ -116,16 +115,16 @@ impl Entry {
 
     /// Bytes of the client went up.
     pub(in crate::conn) fn up(&mut self, seen: Seen<'_>) {
-        self.bytes_up += seen.len();
-        self.slot.bytes_up.fetch_add(seen.len(), Ordering::Relaxed);
-        let note = self.life.asked(Timestamp::now(), seen.bytes());
-        self.note(note);
+        self.live.add_up(seen.len());
+        if self.life.listens() {
+            let note = self.life.asked(Timestamp::now(), seen.bytes());
+            self.note(note);
+        }
     }
 
     /// Bytes of the service came down.
     pub(in crate::conn) fn down(&mut self, seen: Seen<'_>) {
-        self.bytes_down += seen.len();
-        self.slot.bytes_down.fetch_add(seen.len(), Ordering::Relaxed);
+        self.live.add_down(seen.len());
         let note = self.life.told(seen.bytes());
         self.note(note);
     }
@@ -148,7 +147,7 @@ impl Entry {
 
     /// How the service's end broke an open connection, and after how many milliseconds.
     pub(in crate::conn) fn broken(&self) -> Option<(&str, i128)> {
-        match (&self.outcome, self.opened) {
+        match (&self.outcome, self.live.opened()) {
             (Outcome::ServiceReset(cause), Some(opened)) => {
                 Some((cause, Timestamp::now().duration_since(opened).as_millis()))
             }
@@ -174,7 +173,7 @@ impl Entry {
                         route: Arc::clone(route),
                         phase,
                         since,
-                        client: self.client,
+                        client: self.live.client,
                         request: self.life.request().filter(|_| phase == Phase::Asked).cloned(),
                     },
                 );
@@ -212,7 +211,7 @@ impl Entry {
         let (endpoint, host) = (route.endpoint.addr, &route.active_host);
         if phase == Phase::Opening {
             tracing::info!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} opening channel to {endpoint} on \"{host}\"; {count} open(s) now waiting for an answer");
-        } else if self.bytes_down == 0 {
+        } else if self.live.bytes().1 == 0 {
             tracing::info!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} request sent to {endpoint} on \"{host}\"; {count} open(s) now waiting for an answer");
         }
     }
@@ -237,17 +236,18 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let note = self.life.over();
         self.note(note);
-        self.slot.active.fetch_sub(1, Ordering::Relaxed);
-        self.slot.remember(Recent {
-            client: self.client,
-            accepted: self.life.accepted(),
-            opened: self.opened,
+        let (bytes_up, bytes_down) = self.live.bytes();
+        let recent = Recent {
+            client: self.live.client,
+            accepted: self.live.accepted,
+            opened: self.live.opened(),
             ended: Timestamp::now(),
             request: self.life.request().cloned(),
-            bytes_up: self.bytes_up,
-            bytes_down: self.bytes_down,
+            bytes_up,
+            bytes_down,
             outcome: std::mem::replace(&mut self.outcome, Outcome::Cut),
             blame: self.blame,
-        });
+        };
+        self.slot.leave(self.id, recent);
     }
 }

@@ -73,6 +73,11 @@ impl Life {
         self.waiting == Some(Phase::Asked)
     }
 
+    /// Whether what the client sends can still mean anything here.
+    pub(super) fn listens(&self) -> bool {
+        self.kind != Kind::Opaque
+    }
+
     pub(super) fn speaks_http(&self) -> bool {
         self.kind == Kind::Http
     }

@@ -7,10 +7,12 @@ mod answers;
 mod changed;
 mod entry;
 mod life;
+mod live;
 mod recent;
 mod slot;
 #[cfg(test)]
 mod tests;
+mod view;
 mod waits;
 
 pub use answers::AnswerTimes;
@@ -21,6 +23,7 @@ pub use slot::{Counters, Refusal};
 
 use super::FrontendId;
 use stado_fleet::ledger::{AnswersFile, Wait};
+use stado_fleet::wire::ConnectionList;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -97,14 +100,25 @@ impl Ledger {
         all
     }
 
+    /// Who is connected to a service, and who was, with its counters; `None` for a service without a frontend.
+    pub fn connections(&self, service: &str) -> Option<ConnectionList> {
+        let slots = self.slots_with_consumer(service);
+        (!slots.is_empty()).then(|| view::connections(service, &slots, jiff::Timestamp::now()))
+    }
+
     /// Returns when waits or answers changed since the last return. For one caller.
     pub async fn changed(&self) {
         self.inner.changed.wait().await;
     }
 
     fn slots_of(&self, service: &str) -> Vec<Arc<Slot>> {
+        self.slots_with_consumer(service).into_iter().map(|(_, slot)| slot).collect()
+    }
+
+    fn slots_with_consumer(&self, service: &str) -> Vec<(Option<Arc<str>>, Arc<Slot>)> {
         let slots = self.slots();
-        slots.iter().filter(|((name, _), _)| &**name == service).filter_map(|(_, slot)| slot.upgrade()).collect()
+        let of_service = slots.iter().filter(|((name, _), _)| &**name == service);
+        of_service.filter_map(|((_, consumer), slot)| Some((consumer.clone(), slot.upgrade()?))).collect()
     }
 
     fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<SlotKey, Weak<Slot>>> {

@@ -20,6 +20,19 @@ pub enum Outcome {
     /// The daemon ended it: shutdown, or the connection's task was dropped.
     Cut,
 }
+impl Outcome {
+    /// One word, as the local API says it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Refused(_) => "refused",
+            Self::ClientReset => "client_reset",
+            Self::ServiceReset(_) => "service_reset",
+            Self::Lingered => "lingered",
+            Self::Cut => "cut",
+        }
+    }
+}
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

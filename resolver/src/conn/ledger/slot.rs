@@ -1,9 +1,10 @@
-//! Counters of one service (proxy rule 9) and the ring of its ended connections.
+//! One service and consumer: its counters (proxy rule 9), its open connections and the ring of ended ones.
 use super::answers::Cell;
+use super::live::Live;
 use super::recent::Recent;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Ended connections kept for each service.
 const RECENT: usize = 20;
@@ -61,15 +62,24 @@ impl Counters {
 pub(crate) struct Slot {
     pub(super) opened: AtomicU64,
     pub(super) active: AtomicU64,
-    pub(super) bytes_up: AtomicU64,
-    pub(super) bytes_down: AtomicU64,
     no_backend: AtomicU64,
     limit: AtomicU64,
     unreachable: AtomicU64,
     looped: AtomicU64,
-    recent: Mutex<VecDeque<Recent>>,
+    book: Mutex<Book>,
     pub(super) answers: Option<Cell>,
 }
+
+/// Who is connected, who was, and what the ended ones have moved. One lock, so that bytes are never counted twice or missed
+/// when a connection ends.
+#[derive(Debug, Default)]
+struct Book {
+    open: HashMap<u64, Arc<Live>>,
+    ended: VecDeque<Recent>,
+    bytes_up: u64,
+    bytes_down: u64,
+}
+
 impl Slot {
     pub(super) fn new(answers: Option<Cell>) -> Self {
         Self { answers, ..Self::default() }
@@ -95,20 +105,36 @@ impl Slot {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn remember(&self, recent: Recent) {
-        let mut ring = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if ring.len() == RECENT {
-            ring.pop_front();
+    /// Enters an open connection.
+    pub(super) fn enter(&self, id: u64, live: Arc<Live>) {
+        self.book().open.insert(id, live);
+    }
+
+    /// The connection `id` has ended.
+    pub(super) fn leave(&self, id: u64, recent: Recent) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        let mut book = self.book();
+        book.open.remove(&id);
+        book.bytes_up += recent.bytes_up;
+        book.bytes_down += recent.bytes_down;
+        if book.ended.len() == RECENT {
+            book.ended.pop_front();
         }
-        ring.push_back(recent);
+        book.ended.push_back(recent);
+    }
+
+    /// Open connections now.
+    pub(super) fn open(&self) -> Vec<Arc<Live>> {
+        self.book().open.values().cloned().collect()
     }
 
     pub(super) fn recent(&self) -> Vec<Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.book().ended.iter().cloned().collect()
     }
 
     pub(super) fn counters(&self) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (bytes_up, bytes_down) = self.book().bytes();
         Counters {
             opened: read(&self.opened),
             active: read(&self.active),
@@ -116,8 +142,19 @@ impl Slot {
             refused_limit: read(&self.limit),
             refused_unreachable: read(&self.unreachable),
             refused_loop: read(&self.looped),
-            bytes_up: read(&self.bytes_up),
-            bytes_down: read(&self.bytes_down),
+            bytes_up,
+            bytes_down,
         }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    fn bytes(&self) -> (u64, u64) {
+        let start = (self.bytes_up, self.bytes_down);
+        self.open.values().map(|live| live.bytes()).fold(start, |sum, moved| (sum.0 + moved.0, sum.1 + moved.1))
     }
 }

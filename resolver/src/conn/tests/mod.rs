@@ -1,4 +1,5 @@
 //! The proxy rules over real sockets.
+mod connections;
 mod descriptors;
 mod fleet;
 mod frontends;

@@ -262,6 +262,23 @@ async fn metrics_count_what_happened() {
 }
 
 #[tokio::test]
+async fn connections_of_a_known_service_are_listed_and_an_unknown_one_is_refused() {
+    let server = Server::start();
+    let backend = crate::mesh::rig::echo().await;
+    let made = server.mesh.register(crate::mesh::rig::request("x", backend), None).await.unwrap();
+    let client = tokio::net::TcpStream::connect(("127.0.0.1", made.frontend.port)).await.unwrap();
+    let from = client.local_addr().unwrap().to_string();
+    crate::mesh::rig::until("it is open", || server.mesh.connections("x").unwrap().counters.opened == 1).await;
+    let answer = server.get("/v1/services/x/connections").await;
+    let body = answer.json();
+    assert_eq!((answer.status, body["service"].as_str(), body["ended"].as_array()), (200, Some("x"), Some(&vec![])));
+    assert_eq!((body["open"][0]["client"].as_str(), body["open"][0]["outcome"].as_str()), (Some(&*from), Some("open")));
+    assert_eq!(body["counters"]["refused"]["loop"], 0);
+    let unknown = server.get("/v1/services/y/connections").await;
+    assert_eq!((unknown.status, unknown.json()["error"]["code"].as_str()), (404, Some("service_not_found")));
+}
+
+#[tokio::test]
 async fn a_stop_ends_streams_and_removes_the_socket() {
     let server = Server::start();
     let mut stream = UnixStream::connect(server.path()).await.unwrap();

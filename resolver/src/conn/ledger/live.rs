@@ -1,0 +1,50 @@
+//! A connection while it is open, as others may look at it. Only its entry writes it.
+use jiff::Timestamp;
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One open connection.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) client: SocketAddr,
+    pub(super) accepted: Timestamp,
+    opened: OnceLock<Timestamp>,
+    up: Count,
+    down: Count,
+}
+impl Live {
+    pub(super) fn new(client: SocketAddr, accepted: Timestamp) -> Self {
+        Self { client, accepted, opened: OnceLock::new(), up: Count::default(), down: Count::default() }
+    }
+    /// The backend was reached.
+    pub(super) fn open(&self, now: Timestamp) {
+        // A second call changes nothing.
+        let _ = self.opened.set(now);
+    }
+    pub(super) fn opened(&self) -> Option<Timestamp> {
+        self.opened.get().copied()
+    }
+    pub(super) fn add_up(&self, bytes: u64) {
+        self.up.add(bytes);
+    }
+    pub(super) fn add_down(&self, bytes: u64) {
+        self.down.add(bytes);
+    }
+    /// Bytes up and down so far.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        (self.up.get(), self.down.get())
+    }
+}
+
+/// A counter with one writer, which therefore needs no locked addition: every message is counted.
+#[derive(Debug, Default)]
+struct Count(AtomicU64);
+impl Count {
+    fn add(&self, more: u64) {
+        self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
+    }
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
