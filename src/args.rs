@@ -8,12 +8,14 @@ mod mesh;
 mod registry;
 mod resolver;
 mod service;
+mod tls;
 
 pub use directory::*;
 pub use mesh::*;
 pub use registry::*;
 pub use resolver::*;
 pub use service::*;
+pub use tls::*;
 
 /// `stado`: everything.
 #[derive(Debug, Parser)]
@@ -40,6 +42,9 @@ pub enum StadoCommand {
     /// Services of this host, and where the fleet's services live
     #[command(subcommand)]
     Service(ServiceCommand),
+    /// Certificates for local names
+    #[command(subcommand)]
+    Tls(TlsCommand),
     /// Check this host: daemon, socket, loopback
     Doctor(RowsArgs),
 }

@@ -9,5 +9,6 @@ pub mod docker;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gate;
+pub mod http;
 pub mod mesh;
 pub mod publish;

@@ -65,6 +65,9 @@ pub struct MeshFlags {
     /// Key of the HTTPS listener (PEM)
     #[arg(long, value_name = "PATH")]
     pub http_key_file: Option<String>,
+    /// Further certificates with their keys (PEM); a client is shown the one for the name it asks for
+    #[arg(long, value_name = "CERT:KEY", value_delimiter = ',')]
+    pub http_certificates: Vec<String>,
     /// Print every setting with each source that set it, and exit
     #[arg(long)]
     pub print_parsed_fields: bool,

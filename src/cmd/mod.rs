@@ -9,6 +9,7 @@ mod resolver;
 mod run;
 mod serve;
 mod service;
+mod tls;
 mod write;
 
 pub use run::{devmesh, devmeshd, stado};

@@ -1,8 +1,8 @@
 //! Parse, start the log, run the verb on a runtime, turn its end into an exit code.
-use super::{directory, registry, resolver, serve, service};
+use super::{directory, registry, resolver, serve, service, tls};
 use crate::args::{
     self, ConsumerCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, LogArgs, LogLevel,
-    PathCommand, RegistryCommand, ResolverCommand, ServiceCommand, ServicesCommand, StadoCommand,
+    PathCommand, RegistryCommand, ResolverCommand, ServiceCommand, ServicesCommand, StadoCommand, TlsCommand,
 };
 use crate::config::Env;
 use crate::exit::{self, Failure, Outcome, Verb, Voice};
@@ -20,6 +20,7 @@ pub fn stado() -> ExitCode {
     let result = match parsed.command {
         StadoCommand::Service(command) => verb(&parsed.log, service_verb(command, &env)),
         StadoCommand::Doctor(args) => verb(&parsed.log, service::doctor(args, &env)),
+        StadoCommand::Tls(command) => verb(&parsed.log, tls_verb(command, &env)),
         StadoCommand::Registry(command) => verb(&parsed.log, registry_verb(command, &env)),
         StadoCommand::Resolver(ResolverCommand::Serve(args)) => serve::resolver(&args, &parsed.log, &env),
         StadoCommand::Serve(args) => serve::resolver(&args.serve, &parsed.log, &env),
@@ -123,6 +124,15 @@ async fn resolver_verb(command: ResolverCommand, env: &Env) -> Verb {
         ResolverCommand::Stop(args) => resolver::stop(args, env).await,
         ResolverCommand::Restart(args) => resolver::restart(args, env).await,
         ResolverCommand::Serve(_) => Err(Failure::usage("the daemon is not a short verb")),
+    }
+}
+
+async fn tls_verb(command: TlsCommand, env: &Env) -> Verb {
+    match command {
+        TlsCommand::Init(args) => tls::init(args, env).await,
+        TlsCommand::Trust(args) => tls::trust(args, env).await,
+        TlsCommand::Export(args) => tls::export(args, env).await,
+        TlsCommand::Status(args) => tls::status(args, env).await,
     }
 }
 

@@ -61,6 +61,11 @@ impl HostConfig {
 }
 
 impl HostConfig {
+    /// `ann@desk`: the account on this machine, to name what belongs to it.
+    pub fn whoami(env: &Env) -> Result<String, ConfigError> {
+        Ok(format!("{}@{}", user(env, &env.home()?), hostname()))
+    }
+
     /// Names of what a daemon would have to be started again for, when `other` is read in this one's place.
     pub fn changed(&self, other: &Self) -> Vec<&'static str> {
         let all = [

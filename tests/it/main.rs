@@ -36,3 +36,4 @@ mod registry_story;
 mod rig;
 mod run_story;
 mod state_story;
+mod tls_story;

@@ -1,6 +1,7 @@
 //! The mesh's settings: defaults < configuration file < environment < arguments < flags (mesh contract §3.3, §4).
 mod file;
 mod settings;
+mod tls;
 
 pub use settings::MeshSettings;
 
@@ -31,7 +32,7 @@ const fn field(name: &'static str, key: &'static str, kind: Kind, default: Optio
 }
 
 /// The whole table. `socket` and `state` have defaults that depend on the home directory.
-const FIELDS: [Field; 20] = [
+const FIELDS: [Field; 21] = [
     field("socket", "socket", Kind::Text, None),
     field("state", "state_path", Kind::Text, None),
     field("tcp-frontend-host", "tcp_frontend_host", Kind::Text, Some("127.0.0.1")),
@@ -56,6 +57,7 @@ const FIELDS: [Field; 20] = [
     field("http-base-domain", "http.base_domain", Kind::Text, None),
     field("http-cert-file", "http.cert_file", Kind::Text, None),
     field("http-key-file", "http.key_file", Kind::Text, None),
+    field("http-certificates", "http.certificates", Kind::List, None),
     field("config", "", Kind::Text, None),
 ];
 
@@ -134,6 +136,7 @@ fn given(flags: &MeshFlags) -> Vec<(&'static str, String)> {
         ("http-base-domain", &flags.http_base_domain),
         ("http-cert-file", &flags.http_cert_file),
         ("http-key-file", &flags.http_key_file),
+        ("http-certificates", &list(&flags.http_certificates)),
     ]
     .into_iter()
     .filter_map(|(name, value)| value.clone().map(|value| (name, value)))

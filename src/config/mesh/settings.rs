@@ -3,6 +3,7 @@ use super::{ConfigError, Env, Layers, docker_lookup, variable, wrong};
 use crate::config::{Source, format_duration, parse_duration};
 use stado_resolver::conn::{Reach, reach};
 use stado_resolver::docker;
+use stado_resolver::http::tls::TlsSettings;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub struct MeshSettings {
     pub http_addr: Option<SocketAddr>,
     /// Where they are announced when a certificate is configured.
     pub https_addr: Option<SocketAddr>,
+    /// Certificates of the HTTPS listener.
+    pub tls: TlsSettings,
     /// The container adapter, unless it is turned off.
     pub docker: Option<docker::Config>,
     /// Settings that were chosen and that this build does not serve; each a sentence worth a warning.
@@ -71,9 +74,11 @@ pub(super) fn check(layers: &Layers, env: &Env) -> Result<MeshSettings, ConfigEr
     if boolean(layers, "http-enabled")? || !layers.text("http-cert-file").is_empty() {
         unserved.push("HTTP is configured, and this build has no HTTP listener".to_owned());
     }
+    let state_path = state_path(layers, env)?;
     Ok(MeshSettings {
         socket: path(layers, "socket", env)?,
-        state_path: state_path(layers, env)?,
+        tls: super::tls::check(layers, env, &state_path)?,
+        state_path,
         frontend_host,
         port_min,
         port_max,

@@ -79,6 +79,22 @@ fn validation_says_what_the_contract_says() {
 }
 
 #[test]
+fn certificates_are_a_pair_and_a_list_and_an_authority_beside_the_state() {
+    let list = "/a.pem:/a-key.pem,~/b.pem:~/b-key.pem";
+    let env = Env::of([("HOME", "/h"), ("DEVMESH_HTTP_CERTIFICATES", list), ("DEVMESH_STATE", "/s/state.json")]);
+    let tls = MeshLayers::read(&MeshFlags::default(), &env).unwrap().settings(&env).unwrap().tls;
+    assert_eq!((tls.pair, tls.more.len()), (None, 2));
+    assert_eq!(
+        (tls.more[1].cert.as_path(), tls.more[1].key.as_path()),
+        (Path::new("/h/b.pem"), Path::new("/h/b-key.pem"))
+    );
+    assert_eq!(tls.authority.as_deref(), Some(Path::new("/s/tls")));
+    let env = Env::of([("HOME", "/h"), ("DEVMESH_HTTP_CERTIFICATES", "/a.pem")]);
+    let error = MeshLayers::read(&MeshFlags::default(), &env).unwrap().settings(&env).unwrap_err();
+    assert!(error.0.contains("write it as CERT:KEY"), "{error}");
+}
+
+#[test]
 fn the_file_has_the_known_shape() {
     let value = serde_json::json!({
         "state_path": "/s", "tcp_frontend_min": 24000, "lease_ttl": null,

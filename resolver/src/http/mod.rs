@@ -1,0 +1,3 @@
+//! The router: HTTP and HTTPS services of this host by hostname.
+
+pub mod tls;

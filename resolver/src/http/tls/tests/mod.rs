@@ -1,0 +1,6 @@
+//! Real handshakes over real sockets.
+mod authority;
+mod choosing;
+mod hello;
+mod reload;
+mod support;
