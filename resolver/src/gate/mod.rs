@@ -7,6 +7,7 @@ mod handler;
 mod host_key;
 mod keys;
 mod server;
+mod strangers;
 #[cfg(test)]
 mod tests;
 mod verbs;

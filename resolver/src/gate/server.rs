@@ -2,6 +2,7 @@
 use super::channels::Client;
 use super::handler::{Admission, public_key_only};
 use super::keys::{KeySet, Keys};
+use super::strangers::{Stranger, Strangers};
 use super::{Config, GateError, Shared, Verbs, host_key};
 use russh::keys::ssh_key::public::KeyData;
 use russh::server::RunningSession;
@@ -10,15 +11,13 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// From accept to authenticated.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Connections that are not authenticated yet; further ones are closed at once.
-const STRANGERS: usize = 64;
 /// After an accept that failed for want of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(100);
 const KEEPALIVE: Duration = Duration::from_secs(10);
@@ -46,7 +45,7 @@ impl Gate {
         let server = Server {
             config: Arc::new(server_config(key)),
             shared: Arc::new(Shared { verbs, keys }),
-            strangers: Arc::new(Semaphore::new(STRANGERS)),
+            strangers: Strangers::default(),
             stop: gate.stop.clone(),
             tasks: gate.tasks.clone(),
         };
@@ -105,7 +104,7 @@ fn server_config(key: russh::keys::PrivateKey) -> russh::server::Config {
 struct Server {
     config: Arc<russh::server::Config>,
     shared: Arc<Shared>,
-    strangers: Arc<Semaphore>,
+    strangers: Strangers,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -128,18 +127,22 @@ impl Server {
     }
 
     fn admit(&self, stream: TcpStream, peer: SocketAddr) {
-        // Closed at once rather than queued: a waiting client would run into its own deadline without a reason.
-        let Ok(stranger) = self.strangers.clone().try_acquire_owned() else {
-            tracing::warn!(target: "stado::fleet", "stado gate: {peer} turned away: {STRANGERS} connections are not authenticated yet");
-            return;
-        };
+        let stranger = self.strangers.enter(peer.ip().to_canonical());
         let server = self.clone();
         self.tasks.spawn(async move {
-            if let Some(connection) = server.authenticate(stream, peer).await {
-                drop(stranger);
+            if let Some(connection) = server.meet(stream, peer, stranger).await {
                 connection.live(&server).await;
             }
         });
+    }
+
+    /// Authenticates, unless its place is needed before that.
+    async fn meet(&self, stream: TcpStream, peer: SocketAddr, stranger: Stranger) -> Option<Connection> {
+        tokio::select! {
+            biased;
+            connection = self.authenticate(stream, peer) => connection,
+            () = stranger.has_to_go() => None,
+        }
     }
 
     async fn authenticate(&self, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
