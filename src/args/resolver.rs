@@ -30,7 +30,7 @@ pub struct SnapshotArgs {
 /// `resolver serve`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ResolverServe {
-    /// Name of this host in the registry [env: STADO_TARGET; default: by hostname]
+    /// Serve only if this host has this name in the registry [who it is: STADO_TARGET, else by hostname]
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
     #[command(flatten)]

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 pub struct HostConfig {
     /// `~/.stado`.
     pub stado_home: PathBuf,
-    /// Who this host is, when somebody said so (`--target`, `STADO_TARGET`, `target` in `~/.stado/config.json`).
+    /// Who this host is, when somebody said so (`STADO_TARGET`, `target` in `~/.stado/config.json`).
     pub target: Option<TargetName>,
+    /// Who it has to be (`--target`): no other name is taken from it.
+    pub asked: Option<TargetName>,
     /// The machine's hostname as the system gives it.
     pub hostname: String,
     /// The account.
@@ -43,8 +45,10 @@ impl HostConfig {
         let state =
             absolute(env, "STADO_RESOLVER_STATE_FILE")?.unwrap_or_else(|| stado_home.join("resolver-state.json"));
         let user = user(env, &home);
+        let own_target = own_target(env, &own, &own_path)?;
         Ok(Self {
-            target: own_target(env, &own, &own_path, target)?,
+            asked: asked(target, own_target.as_ref())?,
+            target: own_target,
             hostname: hostname(),
             api_bind: loopback(&own, &own_path, "api_bind")?,
             gate_bind: address(&own, &own_path, "gate.bind")?,
@@ -69,7 +73,7 @@ impl HostConfig {
     /// Names of what a daemon would have to be started again for, when `other` is read in this one's place.
     pub fn changed(&self, other: &Self) -> Vec<&'static str> {
         let all = [
-            ("target", self.target != other.target),
+            ("target", (&self.target, &self.asked) != (&other.target, &other.asked)),
             ("api_bind", self.api_bind != other.api_bind),
             ("gate.bind", self.gate_bind != other.gate_bind),
             ("storage", self.storage != other.storage),
@@ -78,21 +82,25 @@ impl HostConfig {
     }
 }
 
-fn own_target(env: &Env, own: &FleetFile, path: &Path, flag: Option<&str>) -> Result<Option<TargetName>, ConfigError> {
-    let (source, text) = match (flag, env.text("STADO_TARGET")?, own.text("target")?) {
-        (Some(text), _, _) => ("--target".to_owned(), text.to_owned()),
-        (None, Some(text), _) => ("STADO_TARGET".to_owned(), text),
-        (None, None, Some(text)) => (format!("target in {}", path.display()), text),
-        (None, None, None) => return Ok(None),
-    };
-    let target: TargetName = text.parse().map_err(|e| ConfigError(format!("{source} is {text:?}: it {e}")))?;
-    // The flag says which target is meant; it does not make this host another one.
-    let host_is = env.text("STADO_TARGET")?.or(own.text("target")?);
-    match host_is.filter(|host_is| host_is != target.as_str()) {
-        Some(host_is) if flag.is_some() => {
-            wrong(format!("resolver target \"{target}\" does not match this host (\"{host_is}\")"))
-        }
-        _ => Ok(Some(target)),
+fn own_target(env: &Env, own: &FleetFile, path: &Path) -> Result<Option<TargetName>, ConfigError> {
+    match (env.text("STADO_TARGET")?, own.text("target")?) {
+        (Some(text), _) => parsed("STADO_TARGET", &text).map(Some),
+        (None, Some(text)) => parsed(&format!("target in {}", path.display()), &text).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+fn parsed(source: &str, text: &str) -> Result<TargetName, ConfigError> {
+    text.parse().map_err(|e| ConfigError(format!("{source} is {text:?}: it {e}")))
+}
+
+/// The flag says which target is meant; it does not make this host another one. Where only the hostname tells who this
+/// host is, a registry has to be read first.
+fn asked(flag: Option<&str>, here: Option<&TargetName>) -> Result<Option<TargetName>, ConfigError> {
+    let Some(asked) = flag.map(|text| parsed("--target", text)).transpose()? else { return Ok(None) };
+    match here.filter(|here| **here != asked) {
+        Some(here) => wrong(format!("resolver target \"{asked}\" does not match this host (\"{here}\")")),
+        None => Ok(Some(asked)),
     }
 }
 
@@ -182,7 +190,8 @@ mod tests {
         assert_eq!(name(read(r#"{"target":"c"}"#, &[], None)).as_deref(), Some("c"));
         assert_eq!(name(read(r#"{"target":"c"}"#, &[("STADO_TARGET", "b")], None)).as_deref(), Some("b"));
         assert_eq!(name(read(r#"{"target":"c"}"#, &[("STADO_TARGET", "b")], Some("b"))).as_deref(), Some("b"));
-        assert_eq!(name(read("{}", &[], Some("a"))).as_deref(), Some("a"));
+        let flagged = read("{}", &[], Some("a")).unwrap();
+        assert_eq!((flagged.target, flagged.asked.map(|t| t.to_string()).as_deref()), (None, Some("a")));
         for variable in [&[("STADO_TARGET", "b")] as &[_], &[]] {
             let refused = read(r#"{"target":"b"}"#, variable, Some("a")).unwrap_err().0;
             assert_eq!(refused, "resolver target \"a\" does not match this host (\"b\")");

@@ -30,8 +30,10 @@ pub struct Config {
 pub struct FleetConfig {
     /// `~/.stado`.
     pub home: PathBuf,
-    /// `STADO_TARGET`, `--target`, or `target` of the configuration.
+    /// `STADO_TARGET`, or `target` of the configuration: who this host is.
     pub target: Option<TargetName>,
+    /// `--target`: who it has to be.
+    pub asked: Option<TargetName>,
     /// The machine's hostname.
     pub hostname: String,
     /// The account this runs under.
@@ -57,6 +59,11 @@ pub struct FleetConfig {
 impl FleetConfig {
     /// What is known about this host.
     pub fn host(&self) -> Host {
-        Host { target: self.target.clone(), hostname: self.hostname.clone(), user: self.user.clone() }
+        Host {
+            target: self.target.clone(),
+            asked: self.asked.clone(),
+            hostname: self.hostname.clone(),
+            user: self.user.clone(),
+        }
     }
 }

@@ -5,8 +5,11 @@ use stado_fleet::name::TargetName;
 /// What is known about this host before any registry was read.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// `STADO_TARGET`, `--target` or `target` of the configuration, when given: believed without a look at the hostname.
+    /// `STADO_TARGET` or `target` of the configuration, when given: believed without a look at the hostname.
     pub target: Option<TargetName>,
+    /// `--target`, when given: what a unit file that was copied from another host may say. It does not make this host
+    /// another one; a host that is not it serves nothing of the fleet.
+    pub asked: Option<TargetName>,
     /// The machine's hostname, as the system gives it.
     pub hostname: String,
     /// The account that the daemon runs under; tells several people on one machine apart.
@@ -19,6 +22,14 @@ pub enum IdentityError {
     /// The given target is not in the registry.
     #[error("resolver target \"{0}\" is not registered")]
     NotRegistered(TargetName),
+    /// It is not the one that was asked for.
+    #[error("resolver target \"{asked}\" does not match this host (\"{here}\")")]
+    Mismatch {
+        /// Asked for.
+        asked: TargetName,
+        /// Who it is.
+        here: TargetName,
+    },
     /// No target names this host.
     #[error("resolver host \"{0}\" has no registry target identity")]
     Unknown(String),
@@ -38,12 +49,20 @@ pub fn normalise(hostname: &str) -> String {
     text.strip_suffix('.').unwrap_or(&text).to_owned()
 }
 
-/// The target of this host: the given one, else the one that [`lookup_self`] finds.
+/// The target of this host: the given one, else the one that [`lookup_self`] finds; and it has to be the one asked for.
 pub fn identify(registry: &Registry, host: &Host) -> Result<TargetName, IdentityError> {
-    match &host.target {
-        Some(target) if registry.targets.contains_key(target) => Ok(target.clone()),
-        Some(target) => Err(IdentityError::NotRegistered(target.clone())),
-        None => lookup_self(registry, &host.hostname, &host.user),
+    let known = |target: &TargetName| match registry.targets.contains_key(target) {
+        true => Ok(target.clone()),
+        false => Err(IdentityError::NotRegistered(target.clone())),
+    };
+    let asked = host.asked.as_ref().map(known).transpose()?;
+    let here = match &host.target {
+        Some(target) => known(target)?,
+        None => lookup_self(registry, &host.hostname, &host.user)?,
+    };
+    match asked {
+        Some(asked) if asked != here => Err(IdentityError::Mismatch { asked, here }),
+        _ => Ok(here),
     }
 }
 
@@ -138,8 +157,25 @@ mod tests {
     #[test]
     fn a_given_target_is_believed_but_must_be_registered() {
         let registry = registry(vec![target("a", None, &["x"]), target("b", None, &[])]);
-        let host = |t: &str| Host { target: Some(t.parse().unwrap()), hostname: "x".into(), user: "u".into() };
+        let host =
+            |t: &str| Host { target: Some(t.parse().unwrap()), asked: None, hostname: "x".into(), user: "u".into() };
         assert_eq!(identify(&registry, &host("b")).unwrap().as_str(), "b");
         assert_eq!(identify(&registry, &host("c")).unwrap_err().to_string(), "resolver target \"c\" is not registered");
+    }
+
+    #[test]
+    fn a_flag_makes_no_host_another_one() {
+        let registry = registry(vec![target("a", None, &["x"]), target("b", None, &[])]);
+        let asking = |asked: &str, target: Option<&str>, hostname: &str| {
+            let [asked, target] = [Some(asked), target].map(|name| name.map(|name| name.parse().unwrap()));
+            let found = identify(&registry, &Host { target, asked, hostname: hostname.into(), user: "u".into() });
+            found.map_or_else(|error| error.to_string(), |target| target.to_string())
+        };
+        assert_eq!(asking("a", None, "x"), "a");
+        assert_eq!(asking("b", None, "x"), "resolver target \"b\" does not match this host (\"a\")");
+        assert_eq!(asking("b", Some("b"), "x"), "b");
+        assert_eq!(asking("a", Some("b"), "x"), "resolver target \"a\" does not match this host (\"b\")");
+        assert_eq!(asking("a", None, "elsewhere"), "resolver host \"elsewhere\" has no registry target identity");
+        assert_eq!(asking("c", None, "x"), "resolver target \"c\" is not registered");
     }
 }
