@@ -14,7 +14,8 @@ pub const PREFIX: &str = "io.devmesh.";
 pub const ENABLE: &str = "io.devmesh.enable";
 const PROJECT: &str = "com.docker.compose.project";
 const SERVICE: &str = "com.docker.compose.service";
-const KEYS: [&str; 7] =
+/// What follows the prefix, and the index where there is one.
+pub(super) const KEYS: [&str; 7] =
     ["name", "container-port", "kind", "app-protocol", "preferred-port", "http-host", "follow-health"];
 
 /// Labels of a container.

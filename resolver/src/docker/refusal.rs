@@ -156,3 +156,44 @@ impl Refusal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of each kind's sentence that the page quotes, and every key of a label.
+    #[test]
+    fn the_page_has_a_line_for_every_kind_of_refusal_and_for_every_label() {
+        let page = include_str!("../../../docs/docker.md");
+        let text = String::new;
+        let not_published = |udp, network: Option<&str>| Why::NotPublished {
+            port: 80,
+            udp,
+            shared_network: network.map(str::to_owned),
+        };
+        let kinds = [
+            (not_published(false, None), "80/tcp is not published to the host"),
+            (not_published(true, None), "/udp is, which is not served"),
+            (not_published(false, Some("host")), "it runs in the network of host"),
+            (
+                Why::Exposed { port: 5432, on: "0.0.0.0".into() },
+                "publishes 5432/tcp on 0.0.0.0, which is not loopback-only",
+            ),
+            (Why::Elsewhere { port: 80, on: "192.0.2.7".into() }, "on 192.0.2.7 only, which 127.0.0.1 does not reach"),
+            (Why::BadPort("x".into()), ", which is not a port"),
+            (Why::Superseded { by: text(), id: text() }, "is superseded by /"),
+            (Why::NameTaken { owner: text() }, "is already owned by "),
+            (Why::EngineElsewhere(text()), "is published on the host of its engine "),
+            (Why::NotInspected(text()), "could not be inspected: "),
+        ];
+        for (why, words) in kinds {
+            let refusal = Refusal::of(&Container::default(), "s", why);
+            assert!(refusal.reason().contains(words), "{}", refusal.reason());
+            let told = words.replace("80/tcp", "5432/tcp");
+            assert!(page.contains(&told), "{told}");
+        }
+        for key in crate::docker::labels::KEYS {
+            assert!(page.contains(&format!("| `io.devmesh.{key}` |")), "{key}");
+        }
+    }
+}
