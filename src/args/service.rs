@@ -196,7 +196,7 @@ pub struct RunArgs {
     /// Port wished for the stable address
     #[arg(long, default_value_t = 0, value_name = "PORT")]
     pub preferred_port: i64,
-    /// How long its dependencies may take, and how long it may take to listen
+    /// How long its dependencies may take
     #[arg(long, default_value = "60s", value_name = "DURATION")]
     pub wait: String,
     #[command(flatten)]

@@ -12,6 +12,7 @@ use stado_fleet::name::TargetName;
 use stado_fleet::store::RegistryStore;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The fleet, seen from this host.
 pub(crate) struct Fleet {
@@ -37,6 +38,15 @@ impl Fleet {
     /// Reads the registry, saying on standard error what is not as it should be. `copy_may_answer`: only verbs that do
     /// nothing but read.
     pub(crate) async fn read(&self, copy_may_answer: bool) -> Result<Answer, Failure> {
+        self.read_within(copy_may_answer, None).await
+    }
+
+    /// As [`Fleet::read`]; an authority that has not answered by then is taken for one that does not answer.
+    pub(crate) async fn read_within(
+        &self,
+        copy_may_answer: bool,
+        patience: Option<Duration>,
+    ) -> Result<Answer, Failure> {
         let me = self.me_before_reading();
         let reading = Reading {
             me: me.as_ref(),
@@ -44,6 +54,7 @@ impl Fleet {
             last_good: &self.last_good,
             exec: &self.link,
             copy_may_answer,
+            patience,
         };
         let answer = authority::read_for_verbs(reading, Timestamp::now()).await?;
         answer.notices.iter().for_each(ui::note);
@@ -102,6 +113,14 @@ impl Fleet {
     /// What the resolver of this host has published.
     pub(crate) fn publisher(&self) -> Result<Publisher, Failure> {
         Ok(ledger::publisher(&self.host.published)?)
+    }
+
+    /// As [`Fleet::publisher`], for verbs that can do without: files that cannot be read are said, and count as none.
+    pub(crate) fn publisher_if_readable(&self) -> Publisher {
+        self.publisher().unwrap_or_else(|failure| {
+            ui::note(format_args!("what this host's resolver has published is not known: {}", failure.message));
+            Publisher::Never
+        })
     }
 
     /// The port that an adapter without a declared bind was given: by the running resolver, else as remembered.

@@ -35,5 +35,6 @@ mod registry_faults;
 mod registry_story;
 mod rig;
 mod run_story;
+mod start_story;
 mod state_story;
 mod tls_story;

@@ -110,3 +110,21 @@ fn who_waits_is_told_when_a_service_comes() {
     let late = home.stado(&["service", "wait", "never", "--for", "200ms"]).exits(1);
     assert!(late.stderr.contains("service never is unknown"), "{}", late.stderr);
 }
+
+#[test]
+fn a_name_that_no_daemon_takes_runs_nothing_and_a_program_that_does_not_listen_is_told_about() {
+    let home = Home::new();
+    let _daemon = daemon(&home);
+    let ran = home.file("ran");
+    let touch = format!("touch {}", ran.display());
+    for args in [&["BAD-NAME"][..], &["web", "--with", "Not_A_Name"]] {
+        let refused = home.stado(&[&["service", "run"], args, &["--", "sh", "-c", &touch]].concat()).exits(2);
+        assert!(refused.stderr.contains("must match"), "{}", refused.stderr);
+    }
+    assert!(!ran.exists());
+    let mut run = home.start("run", STADO, &["service", "run", "web", "--", "sleep", "60"]);
+    run.expect("web: waiting for the program to listen on port ");
+    run.expect("which its variable PORT names");
+    run.signal(Signal::TERM);
+    run.wait();
+}

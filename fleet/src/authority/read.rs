@@ -10,6 +10,7 @@ use crate::name::TargetName;
 use crate::store::RegistryStore;
 use jiff::Timestamp;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where an answer came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub struct Reading<'a> {
     pub exec: &'a dyn Exec,
     /// Whether the copy may answer: only for verbs that do nothing but read (§3.4).
     pub copy_may_answer: bool,
+    /// A read that takes longer is given up, as an authority that does not answer; `None` leaves it to the deadlines below.
+    pub patience: Option<Duration>,
 }
 
 /// Reads the registry for a verb. The authority is named by this host's copy; a snapshot that cannot be read there is
@@ -126,7 +129,14 @@ async fn read_source(
     source: &Source,
     notices: &mut Vec<String>,
 ) -> Result<(Snapshot, Origin), RegistryError> {
-    let told = fetch_told(source, reading.exec, None).await;
+    let fetching = fetch_told(source, reading.exec, None);
+    let told = match reading.patience {
+        None => fetching.await,
+        Some(patience) => tokio::time::timeout(patience, fetching).await.map_err(|_| {
+            let sentence = format!("{} did not answer within {}s", source.location(), patience.as_secs());
+            RegistryError::new(Class::Timeout, sentence)
+        })?,
+    };
     notices.extend(told.notices);
     let absent = || match source {
         Source::Remote(RemoteAuthority { shared: Some(SharedStore(store)), .. }) => store.location(),

@@ -93,6 +93,40 @@ fn child_is_killed_at_a_step() {
 }
 
 #[test]
+fn what_a_killed_writer_left_is_swept_and_nothing_else() {
+    let home = tempfile::tempdir().unwrap();
+    let file = |name: &str, hours: u64| {
+        let made = std::fs::File::create(home.path().join(name)).unwrap();
+        made.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(hours * 3600)).unwrap();
+    };
+    let foreign =
+        [".state.json", ".state.json.toolong", ".state.json.a-b-cd", "state.json.AbCdEf", ".other.json.AbCdEf"];
+    foreign.iter().for_each(|name| file(name, 5));
+    std::fs::create_dir(home.path().join(".state.json.DirDir")).unwrap();
+    symlink("/dev/null", home.path().join(".state.json.LinkLi")).unwrap();
+    let kept = names(home.path());
+
+    file(".state.json.AbCdE1", 5);
+    file(".state.json.AbCdE2", 0);
+    sweep(&home.path().join("state.json"));
+    assert_eq!(names(home.path()).len(), kept.len() + 1, "a young one may be in use");
+    sweep_locked(&home.path().join("state.json"));
+    assert_eq!(names(home.path()), kept, "unless its only writer is gone");
+
+    file(".db.local.AbCdEf", 5);
+    file(".web.local.AbCdEf", 0);
+    sweep_dir(home.path(), &|name| name.ends_with(".local"));
+    assert_eq!(names(home.path()).len(), kept.len() + 1);
+    // Only root can make a file of another user.
+    let other = home.path().join(".state.json.OtherU");
+    std::fs::write(&other, b"").unwrap();
+    if std::os::unix::fs::chown(&other, Some(12345), None).is_ok() {
+        sweep_locked(&home.path().join("state.json"));
+        assert!(other.exists());
+    }
+}
+
+#[test]
 fn a_full_disk_loses_no_old_content() {
     // A file-size limit stands in for a full disk: the write of the temporary file fails in the same place.
     let home = tempfile::tempdir().unwrap();

@@ -1,9 +1,10 @@
 //! Whole-file writes: a reader, a crash or a full disk finds the old content or the new, never less.
 use super::{DiskError, parent};
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
+use std::time::Duration;
 use tempfile::NamedTempFile;
 
 /// Step name of a [`DiskError`] raised after the rename: see [`DiskError::in_place`].
@@ -92,18 +93,47 @@ fn stage(path: &Path) -> Result<NamedTempFile, DiskError> {
 
 /// Removes temporary files of `path` that a killed writer left more than an hour ago.
 pub fn sweep(path: &Path) {
-    const LEFT: std::time::Duration = std::time::Duration::from_secs(3600);
-    let Some(name) = path.file_name() else { return };
-    let prefix = format!(".{}.", name.to_string_lossy());
-    for entry in std::fs::read_dir(parent(path)).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_string_lossy().strip_prefix(&prefix).is_some_and(|rest| rest.len() == RANDOM);
-        let old =
-            |m: &std::fs::Metadata| m.modified().ok().and_then(|t| t.elapsed().ok()).is_some_and(|age| age > LEFT);
-        if ours && entry.metadata().is_ok_and(|m| m.is_file() && old(&m)) {
+    if let Some(name) = path.file_name() {
+        sweep_named(parent(path), LEFT, &|of| of == name.to_string_lossy());
+    }
+}
+
+/// As [`sweep`], whatever their age: for a file whose only writer is the caller, who holds its lock.
+pub fn sweep_locked(path: &Path) {
+    if let Some(name) = path.file_name() {
+        sweep_named(parent(path), Duration::ZERO, &|of| of == name.to_string_lossy());
+    }
+}
+
+/// As [`sweep`], for all files of `dir` whose name `is_ours`.
+pub fn sweep_dir(dir: &Path, is_ours: &dyn Fn(&str) -> bool) {
+    sweep_named(dir, LEFT, is_ours);
+}
+
+/// A writer that is not done by then is not at work any more.
+const LEFT: Duration = Duration::from_secs(3600);
+
+/// Only regular files of this user, named as [`stage`] names them.
+fn sweep_named(dir: &Path, older_than: Duration, is_ours: &dyn Fn(&str) -> bool) {
+    let me = rustix::process::geteuid().as_raw();
+    let old = |m: &Metadata| {
+        let age = m.modified().ok().and_then(|modified| modified.elapsed().ok());
+        older_than.is_zero() || age.is_some_and(|age| age > older_than)
+    };
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let left = staged_for(&entry.file_name().to_string_lossy()).is_some_and(is_ours);
+        if left && entry.metadata().is_ok_and(|m| m.is_file() && m.uid() == me && old(&m)) {
             // Garbage that cannot be removed does no harm.
             let _ = std::fs::remove_file(entry.path());
         }
     }
+}
+
+/// The name of the file that a temporary file was made for.
+fn staged_for(temporary: &str) -> Option<&str> {
+    let (name, random) = temporary.strip_prefix('.')?.rsplit_once('.')?;
+    let made = random.len() == RANDOM && random.bytes().all(|b| b.is_ascii_alphanumeric());
+    Some(name).filter(|name| made && !name.is_empty())
 }
 
 fn fill(mut temporary: NamedTempFile, path: &Path, bytes: &[u8]) -> Result<NamedTempFile, DiskError> {

@@ -6,6 +6,7 @@ mod keep;
 pub use declared::declared;
 pub use fossils::Pruned;
 
+use crate::name::LogicalName;
 use std::path::{Path, PathBuf};
 
 /// Longest marker that is read; a URL is far shorter.
@@ -59,6 +60,13 @@ impl Forwards {
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Removes what writers that were killed left here.
+    pub fn sweep(&self) {
+        crate::disk::sweep_dir(&self.dir, &|name| {
+            name.strip_suffix(".local").is_some_and(|service| service.parse::<LogicalName>().is_ok())
+        });
     }
 
     /// The marker of a service.

@@ -86,6 +86,12 @@ impl LastGood {
         Self { dir: dir.as_ref().to_owned() }
     }
 
+    /// Removes what writers that were killed left here.
+    pub fn sweep(&self) {
+        disk::sweep(&self.path());
+        disk::sweep(&self.sidecar_path());
+    }
+
     /// The document's file.
     pub fn path(&self) -> PathBuf {
         self.dir.join(DOCUMENT)

@@ -42,7 +42,11 @@ impl LocalStore {
     pub fn open_at(root: impl Into<PathBuf>, key: &str) -> Result<Self, StoreError> {
         let store = Self { root: root.into(), key: key.to_owned(), writer: None };
         store.path()?;
-        disk::private_dir(&store.root).map_err(|e| store.unreachable(&e))?;
+        match disk::private_dir(&store.root) {
+            // Nothing is there, and nothing can be put there: an empty store. A write will say why.
+            Err(e) if cannot_be_written(&e) && !store.root.exists() => return Ok(store),
+            made => made.map_err(|e| store.unreachable(&e))?,
+        }
         store.check_layout()?;
         disk::sweep(&store.path()?);
         Ok(store)
@@ -66,8 +70,12 @@ impl LocalStore {
             Some(bytes) => bytes,
             None => {
                 let fresh = serde_json::json!({"product": PRODUCT, "schema_version": 1}).to_string();
-                if disk::create_new(&marker, fresh.as_bytes()).map_err(|e| self.unreachable(&e))? {
-                    return Ok(());
+                match disk::create_new(&marker, fresh.as_bytes()) {
+                    Ok(false) => {}
+                    Ok(true) => return Ok(()),
+                    // Reading needs no marker.
+                    Err(e) if cannot_be_written(&e) => return Ok(()),
+                    Err(e) => return Err(self.unreachable(&e)),
                 }
                 read()?.unwrap_or_default()
             }
@@ -253,6 +261,11 @@ async fn off_thread<T: Send + 'static>(
 /// The version of bytes in this store: their SHA-256 in lowercase hex. An A→B→A sequence is invisible to it.
 pub fn version_of(bytes: &[u8]) -> Result<StoreVersion, StoreError> {
     hex::encode(Sha256::digest(bytes)).parse().map_err(|e: crate::name::NameError| config(e.to_string()))
+}
+
+/// A home on a read-only file system, or one that belongs to somebody else.
+fn cannot_be_written(error: &DiskError) -> bool {
+    matches!(error.source.kind(), std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied)
 }
 
 fn config(sentence: String) -> StoreError {

@@ -125,6 +125,7 @@ impl Refresh {
             && self.copy.is_none()
             && self.copy_lost.is_none()
             && self.walk.settings().host.target.is_none()
+            && self.walk.settings().host.asked.is_none()
     }
 
     /// Waits for a read, and meanwhile keeps adapters and markers, and serves the copy when a start takes too long.
@@ -248,6 +249,7 @@ impl Refresh {
     /// An empty home: the mesh alone, and the resolution API where it is expected.
     async fn serve_without_registry(&mut self) -> Result<(), ApiBindError> {
         let declared = self.walk.settings().api_bind;
+        self.walk.want_api(declared.is_some());
         let served = self.walk.serve_api(declared.unwrap_or(DEFAULT_API), jiff::Timestamp::now()).await;
         self.schedule.succeed();
         self.progress = Progress { phase: Phase::Serving, ..Progress::default() };

@@ -56,6 +56,7 @@ pub struct Walk {
     held: watch::Sender<Option<Arc<Held>>>,
     /// Whether an API that cannot be bound is an error of the start.
     starting: bool,
+    api_is_asked_for: bool,
     /// A newer directory whose markers are not all written yet.
     unsaid: Option<u64>,
     last_good_refusal: Option<&'static str>,
@@ -78,6 +79,7 @@ impl Walk {
             generation,
             held,
             starting: true,
+            api_is_asked_for: true,
             unsaid: None,
             last_good_refusal: None,
             unwritten: Vec::new(),
@@ -92,6 +94,12 @@ impl Walk {
     /// The fixed part.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Whether somebody asked for the resolution API, by a registry or an `api_bind`. One that nobody asked for is served
+    /// where its port is free, and is not missed where it is not: that may be another person's daemon on this machine.
+    pub fn want_api(&mut self, asked: bool) {
+        self.api_is_asked_for = asked;
     }
 
     /// From now on an API that cannot be bound is unserved and stops nothing.
@@ -152,6 +160,7 @@ impl Walk {
     async fn serve(&mut self, held: Held, now: jiff::Timestamp) -> Result<(), WalkError> {
         self.keep_markers(&held).await;
         let api_bind = self.settings.api_bind.unwrap_or(held.policy.api_bind);
+        self.want_api(true);
         self.serve_api(api_bind, now).await?;
         if let Some(generation) = held.directory.generation() {
             self.generation.set(generation.0);
@@ -180,7 +189,12 @@ impl Walk {
                 }
                 Ok(())
             }
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                if said {
+                    tracing::info!(target: "stado::fleet", "stado resolver serves the resolution API at {bind} now");
+                }
+                Ok(())
+            }
         }
     }
 
@@ -232,7 +246,14 @@ impl Walk {
         warnings.extend(self.api.warning());
         warnings.extend(self.adapters.warnings());
         let mut unserved = self.adapters.unserved();
-        unserved.extend(self.api.unserved());
+        match self.api.unserved() {
+            Some(row) if !self.api_is_asked_for => warnings.push(format!(
+                "this host serves its mesh without a resolution API: {} To have one beside another daemon's, set `api_bind` \
+                 in ~/.stado/config.json",
+                row.reason
+            )),
+            row => unserved.extend(row),
+        }
         unserved.extend(self.unwritten.iter().cloned());
         Listeners { api_bind: self.api.bind(), adapters: self.adapters.states(), unserved, warnings }
     }

@@ -1,28 +1,31 @@
 //! Starts the parts of a daemon in their order: lock and state, mesh, fleet, gate. A part that cannot start is unserved
-//! with its reason; only what [`super::run`] names stops the daemon.
+//! with its reason and tried again; only what [`super::run`] names stops the daemon.
 use super::config::{Config, FleetConfig};
 use super::fleet_side::{FleetSide, Prepared};
 use super::gate_verbs::GateVerbs;
 use super::mesh_side::MeshSide;
+use super::outside::Outside;
+use super::part::{Part, Place, Slot};
 use super::{DaemonError, Served};
-use crate::api::resolution::MetricsText;
 use crate::apply::report::FleetReport;
 use crate::conn::ledger::Ledger;
 use crate::conn::{Context, NoFleet};
-use crate::gate::Gate;
+use crate::gate::{self, Gate};
 use crate::mesh::Allocator;
-use stado_fleet::ledger::{Unserved, stamp};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What the mesh is called among unserved things.
+const MESH: &str = "mesh";
+
 /// A daemon that runs.
 pub(super) struct Daemon {
-    pub(super) mesh: Option<MeshSide>,
+    pub(super) mesh: Part<MeshSide>,
     pub(super) fleet: Option<FleetSide>,
-    pub(super) gate: Option<Gate>,
+    pub(super) gate: Part<Gate>,
     pub(super) grace: Duration,
     ledger: Ledger,
-    mesh_unserved: Option<String>,
+    outside: Option<Outside>,
     store_location: Option<String>,
 }
 
@@ -37,74 +40,66 @@ impl Daemon {
 
     fn start_mesh(config: &Config, ledger: Ledger) -> Result<Self, DaemonError> {
         let context = Context::new(Arc::new(NoFleet), ledger.clone());
-        let mesh = MeshSide::start(config, context, None, |_| {})?;
+        let mesh = MeshSide::start(config, context, allocator(config), None, None, || {})?;
         Ok(Self {
-            mesh: Some(mesh),
+            mesh: Part::here(mesh),
             fleet: None,
-            gate: None,
+            gate: Part::none(),
             grace: config.mesh.shutdown_timeout,
             ledger,
-            mesh_unserved: None,
+            outside: None,
             store_location: None,
         })
     }
 
     async fn start_both(config: &Config, fleet: &FleetConfig, ledger: Ledger) -> Result<Self, DaemonError> {
         let prepared = Prepared::start(fleet, ledger.clone()).await?;
-        let context = Context::new(Arc::new(prepared.link().clone()), ledger.clone());
-        let mut ports = None;
-        let started = MeshSide::start(config, context.clone(), Some(prepared.link().clone()), |allocator| {
-            ports = Some(prepared.ports(allocator.clone()));
-        });
-        let (mesh, refused) = match started {
-            Ok(mesh) => (Some(mesh), None),
-            Err(error) => (None, Some(error.to_string())),
-        };
-        let ports = match ports.filter(|_| mesh.is_some()) {
-            Some(ports) => ports?,
-            None => {
-                let m = &config.mesh;
-                prepared.ports(Arc::new(Allocator::new(m.frontend_host, m.port_min, m.port_max)))?
+        let (link, outside) = (prepared.link().clone(), prepared.outside().clone());
+        let context = Context::new(Arc::new(link.clone()), ledger.clone());
+        let allocator = allocator(config);
+        let start = {
+            let (config, context, allocator) = (config.clone(), context.clone(), allocator.clone());
+            let outside = outside.clone();
+            move |reserve: &mut dyn FnMut()| {
+                let (context, link, outside) = (context.clone(), Some(link.clone()), Some(outside.clone()));
+                MeshSide::start(&config, context, allocator.clone(), link, outside, reserve)
             }
         };
-        let metrics = mesh.as_ref().map(|side| {
-            let mesh = side.mesh.clone();
-            Arc::new(move || mesh.render_metrics()) as MetricsText
-        });
-        let side = prepared.run(context, ports, metrics);
-        if let Some(reason) = &refused {
-            tracing::warn!(target: "stado::mesh", reason = %reason, "mesh_unserved");
-            side.add_unserved(not_served("mesh", config.mesh.socket.display().to_string(), reason));
-        }
-        if let (Some(bind), Some(reason)) =
-            (config.metrics_bind, mesh.as_ref().and_then(|m| m.metrics_unserved.as_ref()))
-        {
-            side.add_unserved(not_served("metrics", bind.to_string(), reason));
-        }
-        if let Some(mesh) = &mesh {
-            side.follow_refused(mesh.mesh.refused());
-        }
-        let gate = start_gate(fleet, &side).await;
+        let mut ports = None;
+        let first = start(&mut || ports = Some(prepared.ports(allocator.clone())));
+        let ports = ports.unwrap_or_else(|| prepared.ports(allocator.clone()))?;
+        let slot: Slot<MeshSide> = Slot::new();
+        let page = slot.clone();
+        // Without a mesh there are no measures: an empty page.
+        let text = move || page.with(|side| side.mesh.render_metrics()).unwrap_or_else(|| "# EOF\n".to_owned());
+        let place = Place { what: MESH, bind: config.mesh.socket.display().to_string() };
+        let mesh =
+            Part::start(slot, first, place, Some(outside.clone()), move || std::future::ready(start(&mut || {})));
+        let side = prepared.run(context, ports, Some(Arc::new(text)));
+        let gate = start_gate(fleet, &side, outside.clone()).await;
         Ok(Self {
             mesh,
             fleet: Some(side),
             gate,
             grace: config.mesh.shutdown_timeout,
             ledger,
-            mesh_unserved: refused,
+            outside: Some(outside),
             store_location: Some(fleet.store.location()),
         })
     }
 
     /// What is served now.
     pub(super) fn served(&self, fleet: Option<FleetReport>) -> Served {
+        let mesh = self.mesh.slot().with(|side| (side.socket.clone(), side.mesh.list().len()));
+        let unserved = self.outside.as_ref().filter(|_| mesh.is_none()).and_then(|outside| outside.reason(MESH));
+        let (socket, mesh_services) = mesh.unzip();
         Served {
-            socket: self.mesh.as_ref().map(|side| side.socket.clone()),
-            mesh_unserved: self.mesh_unserved.clone(),
-            mesh_services: self.mesh.as_ref().map_or(0, |side| side.mesh.list().len()),
+            socket,
+            mesh_unserved: unserved,
+            mesh_services: mesh_services.unwrap_or(0),
             fleet,
             store_location: self.store_location.clone(),
-            gate: self.gate.as_ref().map(Gate::local_addr),
+            gate: self.gate.slot().with(Gate::local_addr),
         }
     }
 
@@ -115,31 +110,21 @@ impl Daemon {
     }
 }
 
-async fn start_gate(config: &FleetConfig, side: &FleetSide) -> Option<Gate> {
-    let gate = config.gate.clone()?;
-    let bind = gate.bind;
-    let verbs = GateVerbs {
+fn allocator(config: &Config) -> Arc<Allocator> {
+    let mesh = &config.mesh;
+    Arc::new(Allocator::new(mesh.frontend_host, mesh.port_min, mesh.port_max))
+}
+
+async fn start_gate(config: &FleetConfig, side: &FleetSide, outside: Outside) -> Part<Gate> {
+    let Some(gate) = config.gate.clone() else { return Part::none() };
+    let place = Place { what: "gate", bind: gate.bind.to_string() };
+    let verbs: Arc<dyn gate::Verbs> = Arc::new(GateVerbs {
         store: config.store.clone(),
         link: side.link.clone(),
         held: side.held.clone(),
         wake: side.wake.clone(),
-    };
-    match Gate::start(gate, Arc::new(verbs)).await {
-        Ok(gate) => Some(gate),
-        Err(error) => {
-            tracing::warn!(target: "stado::fleet", "stado gate is not served: {error}");
-            side.add_unserved(not_served("gate", bind.to_string(), &error.to_string()));
-            None
-        }
-    }
-}
-
-fn not_served(what: &str, bind: String, reason: &str) -> Unserved {
-    Unserved {
-        service: what.to_owned(),
-        consumer: String::new(),
-        bind,
-        reason: reason.to_owned(),
-        since: Some(stamp(jiff::Timestamp::now())),
-    }
+    });
+    let start = move || Gate::start(gate.clone(), verbs.clone());
+    let first = start().await;
+    Part::start(Slot::new(), first, place, Some(outside), start)
 }

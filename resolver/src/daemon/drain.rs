@@ -17,6 +17,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// Ends all parts. `ended`: the fleet side ended by itself, with an error that is returned here.
 pub(super) async fn drain(daemon: Daemon, ended: Option<()>, shutdown: &Shutdown) -> Result<(), DaemonError> {
     let Daemon { mesh, fleet, gate, grace, .. } = daemon;
+    let (mesh, gate) = (mesh.take().await, gate.take().await);
     let grace = mesh.as_ref().map_or(grace, |side| side.mesh.tuning().shutdown_timeout);
     let Stopped { walk, reporter, link, result } = match fleet {
         None => Stopped { walk: None, reporter: None, link: None, result: Ok(()) },

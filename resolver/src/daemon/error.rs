@@ -3,7 +3,6 @@ use crate::api::control::SocketError;
 use crate::apply::api_slot::ApiBindError;
 use crate::mesh::MeshError;
 use crate::publish::PublishError;
-use stado_fleet::disk::DiskError;
 use stado_fleet::fault::{Blame, Class, Faulty};
 
 /// Why a daemon does not start, or ends by itself. Everything else is unserved or backed off from, and stops nothing.
@@ -15,12 +14,9 @@ pub enum DaemonError {
     /// The state of a mesh alone.
     #[error(transparent)]
     Mesh(#[from] MeshError),
-    /// The resolver lock or the published files.
+    /// The resolver lock is another process's.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// A directory or file of the home.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
     /// The declared resolution API, while starting.
     #[error(transparent)]
     Api(#[from] ApiBindError),
@@ -35,7 +31,7 @@ impl Faulty for DaemonError {
             Self::Socket(error) => error.blame(),
             Self::Mesh(error) => error.blame(),
             Self::Publish(error) => error.blame(),
-            Self::Disk(_) | Self::Api(_) => Blame::ThisHost,
+            Self::Api(_) => Blame::ThisHost,
             Self::Lost(_) => Blame::Stado,
         }
     }
@@ -45,7 +41,7 @@ impl Faulty for DaemonError {
             Self::Mesh(error) => error.class(),
             Self::Publish(error) => error.class(),
             Self::Api(_) => Class::Refused,
-            Self::Disk(_) | Self::Lost(_) => Class::Unknown,
+            Self::Lost(_) => Class::Unknown,
         }
     }
 }

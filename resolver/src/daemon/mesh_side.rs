@@ -1,6 +1,8 @@
 //! The mesh of this host, when it is ours to serve.
 use super::DaemonError;
 use super::config::Config;
+use super::outside::Outside;
+use super::part::{Part, Place, Slot};
 use crate::api::control;
 use crate::api::metrics::MetricsListener;
 use crate::conn;
@@ -16,9 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub(super) struct MeshSide {
     pub(super) mesh: Arc<Mesh>,
     pub(super) socket: PathBuf,
-    /// Why the metrics page is not served, when it was asked for.
-    pub(super) metrics_unserved: Option<String>,
-    _metrics: Option<MetricsListener>,
+    _metrics: Part<MetricsListener>,
     stop: CancellationToken,
     serving: AbortOnDropHandle<()>,
     docker: Option<Docker>,
@@ -26,33 +26,28 @@ pub(super) struct MeshSide {
 
 impl MeshSide {
     /// Takes socket and state, binds the remembered frontends, and reserves what `reserve` asks for before the first
-    /// registration is answered. `link` is the way to engines behind `ssh://`.
+    /// registration is answered. `link` is the way to engines behind `ssh://`, `outside` where a fleet is told.
     pub(super) fn start(
         config: &Config,
         context: conn::Context,
+        allocator: Arc<Allocator>,
         link: Option<Link>,
-        reserve: impl FnOnce(&Arc<Allocator>),
+        outside: Option<Outside>,
+        reserve: impl FnOnce(),
     ) -> Result<Self, DaemonError> {
         control::probe(&config.mesh.socket)?;
         let own = context.own.clone();
-        let mesh = Mesh::start(config.mesh.clone(), context)?;
-        reserve(&mesh.allocator());
+        let mesh = Mesh::start_over(config.mesh.clone(), context, allocator)?;
+        reserve();
         let socket = control::bind_socket(&config.mesh.socket)?;
         let (path, stop) = (socket.path().to_owned(), CancellationToken::new());
         let serving = AbortOnDropHandle::new(tokio::spawn(control::serve(socket, mesh.clone(), stop.clone())));
-        let text = mesh.clone();
-        let page =
-            config.metrics_bind.map(|bind| MetricsListener::start(bind, Arc::new(move || text.render_metrics()), own));
-        let (metrics, refused) = match page {
-            None => (None, None),
-            Some(Ok(listener)) => (Some(listener), None),
-            Some(Err(error)) => (None, Some(conn::refused(&error))),
-        };
-        if let Some(reason) = &refused {
-            tracing::warn!(target: "stado::mesh", error = reason, "metrics_not_served");
+        if let Some(outside) = &outside {
+            outside.follow_refused(mesh.refused());
         }
+        let metrics = config.metrics_bind.map_or_else(Part::none, |bind| metrics(bind, mesh.clone(), own, outside));
         let docker = config.docker.clone().map(|docker| Docker::start(docker, mesh.clone(), link));
-        Ok(Self { mesh, socket: path, metrics_unserved: refused, _metrics: metrics, stop, serving, docker })
+        Ok(Self { mesh, socket: path, _metrics: metrics, stop, serving, docker })
     }
 
     /// Stops accepting everywhere and lets streams end within the mesh's own shutdown timeout. The socket answers until
@@ -66,4 +61,24 @@ impl MeshSide {
         // An error would mean that the task panicked; its socket is closed then as well.
         let _ = self.serving.await;
     }
+}
+
+/// The metrics page; a port that is taken is waited for.
+fn metrics(
+    bind: std::net::SocketAddr,
+    mesh: Arc<Mesh>,
+    own: conn::OwnListeners,
+    outside: Option<Outside>,
+) -> Part<MetricsListener> {
+    let start = move || {
+        let text = mesh.clone();
+        let page = MetricsListener::start(bind, Arc::new(move || text.render_metrics()), own.clone());
+        page.map_err(|error| conn::refused(&error))
+    };
+    let first = start();
+    if let Err(reason) = &first {
+        tracing::warn!(target: "stado::mesh", error = reason, "metrics_not_served");
+    }
+    let place = Place { what: "metrics", bind: bind.to_string() };
+    Part::start(Slot::new(), first, place, outside, move || std::future::ready(start()))
 }

@@ -12,6 +12,8 @@ mod fleet_side;
 mod gate_verbs;
 pub mod identity;
 mod mesh_side;
+mod outside;
+mod part;
 mod shutdown;
 #[cfg(test)]
 mod tests;
@@ -30,7 +32,7 @@ use assemble::Daemon;
 ///
 /// # Errors
 /// A mesh alone (`fleet: None`): its socket or state is another daemon's, or unusable. With a fleet: the resolver lock is
-/// held, the published files cannot be written, or a declared resolution API cannot be bound while starting.
+/// held, or a declared resolution API cannot be bound while starting.
 pub async fn run(
     config: Config,
     announce: impl Fn(Announcement) + Send + Sync + 'static,

@@ -24,6 +24,16 @@ impl Mesh {
     /// Locks and reads the state, binds the remembered frontends, and starts sweeping. Must be called inside a runtime.
     /// A frontend that cannot be bound is listed with its reason and stops nothing; only the state file itself can.
     pub fn start(config: Config, context: conn::Context) -> Result<Arc<Self>, MeshError> {
+        let allocator = Arc::new(Allocator::new(config.frontend_host, config.port_min, config.port_max));
+        Self::start_over(config, context, allocator)
+    }
+
+    /// As [`Mesh::start`], over an allocator of the configured range that others of this daemon use already.
+    pub fn start_over(
+        config: Config,
+        context: conn::Context,
+        allocator: Arc<Allocator>,
+    ) -> Result<Arc<Self>, MeshError> {
         config.validate()?;
         let lock = lock(&config.state_path)?;
         let mesh = Arc::new(Self {
@@ -32,7 +42,7 @@ impl Mesh {
             core: RwLock::new(Core::default()),
             names: Stripes::new(),
             keys: Stripes::new(),
-            allocator: Arc::new(Allocator::new(config.frontend_host, config.port_min, config.port_max)),
+            allocator,
             ports: Store::open(&config.state_path, "tcp_ports")?,
             hosts: Store::open(&hostnames_path(&config.state_path), "hostnames")?,
             metrics: Metrics::new(context.ledger.clone()),

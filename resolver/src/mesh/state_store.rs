@@ -31,9 +31,10 @@ struct Memory<V> {
 pub(crate) struct Change(u64);
 
 impl<V: Serialize + DeserializeOwned + Clone + Send + 'static> Store<V> {
-    /// Reads `path`. A corrupt file is copied aside and read as empty; the original stays until the next save. A newer
+    /// Reads `path`, whose lock the caller holds, and removes what a killed writer left beside it. A corrupt file is copied aside and read as empty; the original stays until the next save. A newer
     /// file, an unreadable one, and one whose copy cannot be made are errors.
     pub(crate) fn open(path: &Path, key: &'static str) -> Result<Self, MeshError> {
+        disk::sweep_locked(path);
         let bytes = disk::read(path, LIMIT)?.unwrap_or_default();
         let document = match Document::parse(key, &bytes) {
             Ok(document) => document,

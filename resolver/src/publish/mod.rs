@@ -14,9 +14,9 @@ mod writer;
 pub use error::PublishError;
 
 use crate::conn::ledger::Ledger;
-use stado_fleet::disk::{Lock, LockAttempt};
+use stado_fleet::disk::{self, Lock, LockAttempt};
 use stado_fleet::ledger::{PublishedPaths, ResolverState, stamp};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -44,16 +44,20 @@ struct Shared {
     state: Mutex<ResolverState>,
     changed: Notify,
     stop: CancellationToken,
-    lock: Lock,
+    /// Taken at start, else when the disk allows it; nothing is written without it.
+    lock: OnceLock<Lock>,
 }
 
 impl Publisher {
     /// Takes the lock with this process's pid inside, publishes an empty waiting list, takes up the answers that an earlier
     /// process published, and starts writing. The state file is first written after the first [`Publisher::update`].
     ///
-    /// Must run inside a tokio runtime. Fails only when the lock is held for [`LOCK_PATIENCE`] or cannot be taken.
+    /// Where no lock can be made (a home that cannot be written) nothing is published until it can, and that is said:
+    /// serving does not depend on it.
+    ///
+    /// Must run inside a tokio runtime. Fails only when another process holds the lock for [`LOCK_PATIENCE`].
     pub async fn start(paths: PublishedPaths, ledger: Ledger) -> Result<Self, PublishError> {
-        let lock = take_lock(&paths).await?;
+        let lock = take_lock(&paths).await?.map_or_else(OnceLock::new, OnceLock::from);
         answers::restore(&paths, &ledger);
         let state = ResolverState {
             pid: std::process::id(),
@@ -70,7 +74,12 @@ impl Publisher {
             lock,
         });
         let mut writer = writer::Writer::new(Arc::clone(&shared));
-        writer.publish_empty_waits();
+        if shared.lock.get().is_some() {
+            for path in [&shared.paths.state, &shared.paths.waiting, &shared.paths.answers] {
+                disk::sweep_locked(path);
+            }
+            writer.publish_empty_waits();
+        }
         let writer = tokio::spawn(writer.run());
         Ok(Self { shared, writer: Some(writer) })
     }
@@ -86,9 +95,9 @@ impl Publisher {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The held lock, to hand its descriptor over.
-    pub fn lock(&self) -> &Lock {
-        &self.shared.lock
+    /// The held lock, to hand its descriptor over; `None` where it could not be made.
+    pub fn lock(&self) -> Option<&Lock> {
+        self.shared.lock.get()
     }
 
     /// Publishes a last state and what the ledger holds, then gives the lock back. A disk that hangs is not waited for.
@@ -109,15 +118,24 @@ impl Drop for Publisher {
     }
 }
 
-async fn take_lock(paths: &PublishedPaths) -> Result<Lock, PublishError> {
+/// `None`: there can be none at the moment.
+async fn take_lock(paths: &PublishedPaths) -> Result<Option<Lock>, PublishError> {
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
-        match Lock::try_exclusive(&paths.lock, true).map_err(PublishError::Lock)? {
-            LockAttempt::Held(lock) => return Ok(lock),
-            LockAttempt::Busy { pid } if Instant::now() >= deadline => {
-                return Err(PublishError::Held { pid, lock: paths.lock.clone() });
+        match Lock::try_exclusive(&paths.lock, true) {
+            Ok(LockAttempt::Held(lock)) => return Ok(Some(lock)),
+            Ok(LockAttempt::Busy { pid }) if Instant::now() >= deadline => {
+                return Err(PublishError { pid, lock: paths.lock.clone() });
             }
-            LockAttempt::Busy { .. } => sleep(Duration::from_millis(50)).await,
+            Ok(LockAttempt::Busy { .. }) => sleep(Duration::from_millis(50)).await,
+            Err(error) => {
+                tracing::warn!(
+                    target: "stado::fleet",
+                    "the resolver's state is not published: {error}; everything else is served, `stado resolver status` cannot \
+                     tell it, and the lock is tried again every second"
+                );
+                return Ok(None);
+            }
         }
     }
 }

@@ -144,3 +144,31 @@ async fn a_failing_disk_recovers_by_itself() {
     std::fs::remove_dir_all(&paths.state).unwrap();
     until("the state is published", || alive(&paths).is_some_and(|state| state.state == "serving")).await;
 }
+
+#[tokio::test]
+async fn where_no_file_can_be_made_nothing_is_published_until_one_can() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    std::fs::write(&home, "in the way").unwrap();
+    let paths = paths(&home);
+    let publisher = Publisher::start(paths.clone(), Ledger::new()).await.unwrap();
+    assert!(publisher.lock().is_none());
+    publisher.update(|state| state.state = "serving".into());
+    std::fs::remove_file(&home).unwrap();
+    until("the state is published", || alive(&paths).is_some_and(|state| state.state == "serving")).await;
+    assert!(publisher.lock().is_some());
+    assert_eq!(ledger::waits(&paths).unwrap(), Some(Vec::new()));
+    publisher.finish(|state| state.state = "stopped".into()).await;
+}
+
+#[tokio::test]
+async fn what_a_killed_publisher_left_is_gone_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = paths(dir.path());
+    let left = dir.path().join(".resolver-state.json.AbCdEf");
+    std::fs::write(&left, "{").unwrap();
+    std::fs::write(dir.path().join(".notes"), "a person's").unwrap();
+    let publisher = Publisher::start(paths, Ledger::new()).await.unwrap();
+    assert!(!left.exists() && dir.path().join(".notes").exists());
+    publisher.finish(|_| {}).await;
+}

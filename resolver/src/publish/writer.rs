@@ -1,8 +1,8 @@
 //! The one task that writes the published files.
-use super::Shared;
 use super::files::{Left, OnDisk, Round};
 use super::pace::{Cause, Pace};
-use stado_fleet::disk::DiskError;
+use super::{PublishError, Shared};
+use stado_fleet::disk::{DiskError, Lock, LockAttempt};
 use std::sync::{Arc, PoisonError};
 use tokio::time::{Instant, sleep_until};
 
@@ -57,6 +57,10 @@ impl Writer {
     async fn round(&mut self) {
         let now = Instant::now();
         self.pace.writing(now);
+        if !self.locked().await {
+            self.pace.wants(Cause::Failure, Instant::now());
+            return;
+        }
         let routine = self.routine_since.is_none_or(|since| now.duration_since(since) >= super::pace::ROUTINE);
         let round = Round {
             state: self.has_state.then(|| self.state()),
@@ -78,6 +82,28 @@ impl Writer {
             }
             self.settle(result);
         }
+    }
+
+    /// Whether the files are ours to write. Without the lock nothing is: it would be read as a dead resolver's.
+    async fn locked(&mut self) -> bool {
+        if self.shared.lock.get().is_some() {
+            return true;
+        }
+        let shared = Arc::clone(&self.shared);
+        let tried = tokio::task::spawn_blocking(move || Lock::try_exclusive(&shared.paths.lock, true)).await;
+        match tried {
+            Ok(Ok(LockAttempt::Held(lock))) => {
+                tracing::info!(target: "stado::fleet", "the resolver's state is published now");
+                return self.shared.lock.set(lock).is_ok();
+            }
+            Ok(Ok(LockAttempt::Busy { pid })) if self.pace.may_warn(Instant::now()) => {
+                let held = PublishError { pid, lock: self.shared.paths.lock.clone() };
+                tracing::warn!(target: "stado::fleet", "the resolver's state is not published: {held}");
+            }
+            // Said at the start.
+            _ => {}
+        }
+        false
     }
 
     fn settle(&mut self, result: Result<Left, DiskError>) {

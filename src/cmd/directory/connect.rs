@@ -28,7 +28,7 @@ pub(crate) async fn connect(args: ConnectArgs, env: &Env) -> Verb {
     let look = Look::read(env, true).await?;
     let (name, service) = look.service(&args.name)?;
     let target = look.target(args.target.as_deref())?;
-    let publisher = look.fleet.publisher()?;
+    let publisher = look.fleet.publisher_if_readable();
     let here = look.fleet.is_here(look.registry(), &target)?;
     let given = |service: &str, consumer: &str| look.fleet.adapter_bind(&publisher, service, consumer).filter(|_| here);
     available(look.registry(), name, service)?;
@@ -39,7 +39,14 @@ pub(crate) async fn connect(args: ConnectArgs, env: &Env) -> Verb {
         from: target.to_string(),
         reach,
     };
-    let answered = if here && !args.no_verify { Some(verify(&look, &target, &found).await?) } else { None };
+    let answered = match here {
+        true if !args.no_verify => Some(verify(&look, &target, &found).await?),
+        true => {
+            served(&look, &found)?;
+            None
+        }
+        false => None,
+    };
     print(&look, &args, &found, answered)?;
     Ok(Outcome::Done)
 }
@@ -69,6 +76,14 @@ async fn verify(look: &Look, target: &TargetName, found: &Connected) -> Result<A
         let sentence = format!("{service} is placed on {placed_on} and did not answer at {}: {why}", reach.url());
         Failure::new(Class::InfraDown, Blame::Service, sentence)
     })
+}
+
+/// An address that the resolver itself calls unserved is not given out untried either.
+fn served(look: &Look, found: &Connected) -> Result<(), Failure> {
+    let Some(why) = unserved(look, found) else { return Ok(()) };
+    let Connected { service, placed_on, reach, .. } = found;
+    let sentence = format!("{service} is placed on {placed_on} and is not reached at {}: {why}", reach.url());
+    Err(Failure::new(Class::InfraDown, Blame::Service, sentence))
 }
 
 /// What the running resolver says of an adapter that it does not serve: whoever accepts there is a stranger, or its refusal.

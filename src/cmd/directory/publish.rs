@@ -45,7 +45,7 @@ pub(crate) async fn publish(args: PublishArgs, env: &Env) -> Verb {
     let look = Look::read(env, false).await?;
     let target = look.target(args.target.as_deref())?;
     look.directory()?;
-    let publisher = look.fleet.publisher()?;
+    let publisher = look.fleet.publisher_if_readable();
     let given = |service: &str, consumer: &str| look.fleet.adapter_bind(&publisher, service, consumer);
     let (declared, skipped) = forwards::declared(look.registry(), &target, &given);
     let (mine, skipped) = scoped(&args, &look, &declared, skipped)?;

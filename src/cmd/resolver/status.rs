@@ -1,4 +1,4 @@
-use super::probe::listens;
+use super::probe::{self, listens};
 use super::text::text;
 use super::verdict::{self, Adapter, Authority, Facts, Policy, Report};
 use crate::args::StatusArgs;
@@ -13,15 +13,19 @@ use stado_fleet::fault::Class;
 use stado_fleet::ledger::{self, Publisher};
 use stado_fleet::name::TargetName;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Where a mesh without a fleet has its resolution API.
 const MESH_API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 17600);
 
+/// A question to the authority that takes longer is answered from this host's copy, and says so: a first connection path
+/// that is dead has been given up by then.
+const AUTHORITY: Duration = Duration::from_secs(8);
 /// `resolver status`: exit 0 only when ready; every other verdict is the answer, not an error.
 pub(crate) async fn status(args: StatusArgs, env: &Env) -> Verb {
     let fleet = Fleet::open(env)?;
     let publisher = fleet.publisher()?;
-    let facts = match fleet.read(true).await {
+    let facts = match fleet.read_within(true, Some(AUTHORITY)).await {
         Ok(answer) => fleet_facts(&fleet, &args, publisher, &answer).await?,
         Err(failure) if args.target.is_none() && alone(&failure, &publisher) => {
             mesh_facts(&fleet, publisher, &failure).await
@@ -139,18 +143,19 @@ fn api_bind(fleet: &Fleet, publisher: &Publisher, policy: &ResolverPolicy, is_he
 
 async fn adapters(fleet: &Fleet, publisher: &Publisher, policy: &ResolverPolicy, is_here: bool) -> Vec<Adapter> {
     let mut all = Vec::new();
+    let mut tried = Vec::new();
     for adapter in &policy.adapters {
         let (service, consumer) = (adapter.service.to_string(), adapter.consumer.to_string());
         let given = || fleet.adapter_bind(publisher, &service, &consumer).filter(|_| is_here);
         let bind = adapter.bind.or_else(given);
-        let listening = match bind {
-            // Who listens there is not the resolver.
-            Some(_) if is_here && publisher.says_not_bound(&service, &consumer) => Some(false),
-            Some(bind) if is_here => Some(listens(bind).await),
-            None if is_here => Some(false),
-            _ => None,
-        };
+        // Who listens there is not the resolver.
+        let stranger = publisher.says_not_bound(&service, &consumer);
+        tried.push(bind.filter(|_| is_here && !stranger));
+        let listening = is_here.then_some(false);
         all.push(Adapter { service, consumer, bind: bind.map(|b| b.to_string()), listening });
+    }
+    for (adapter, seen) in all.iter_mut().zip(probe::all_listen(tried).await) {
+        adapter.listening = seen.or(adapter.listening);
     }
     all
 }

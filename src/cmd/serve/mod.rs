@@ -130,6 +130,7 @@ fn fleet(host: HostConfig) -> Result<FleetConfig, Failure> {
         refusals: local.then(|| Refusals::new(&host.storage.local_path)),
         home: host.stado_home,
         target: host.target,
+        asked: host.asked,
         hostname: host.hostname,
         user: host.user,
         link: host.link,

@@ -32,7 +32,8 @@ async fn read(
     store: Arc<dyn RegistryStore>,
     copy_may_answer: bool,
 ) -> Result<Answer, RegistryError> {
-    let reading = Reading { me: Some(me), store, last_good: &scene.last_good, exec: &scene.far, copy_may_answer };
+    let reading =
+        Reading { me: Some(me), store, last_good: &scene.last_good, exec: &scene.far, copy_may_answer, patience: None };
     read_for_verbs(reading, Timestamp::now() + SignedDuration::from_secs(100)).await
 }
 

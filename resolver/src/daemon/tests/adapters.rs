@@ -103,11 +103,12 @@ async fn an_adapter_without_a_bind_keeps_its_port_over_restarts_and_its_marker_s
     let echo = Echo::start("db").await;
     host.push(&host.registry(1, &[("db", "shop", None)], &[("db", "far", format!("http://{}", echo.addr))])).await;
     let daemon = host.start();
-    let first = host.serving().await.adapters[0].bind.clone();
+    let before = host.serving().await;
+    let first = before.adapters[0].bind.clone();
     until("its marker", || host.marker("db").filter(|m| *m == format!("http://{first}\n"))).await;
     daemon.kill().await;
     let daemon = host.start();
-    assert_eq!(host.serving().await.adapters[0].bind, first);
+    assert_eq!(host.serving_after(&before).await.adapters[0].bind, first);
     let (status, body) = http(host.api, "/v1/resolve/service/db", Some("shop")).await;
     assert_eq!((status, body["gateway_url"].as_str()), (200, Some(format!("http://{first}").as_str())));
     daemon.stop().await;

@@ -86,7 +86,7 @@ async fn a_restart_after_a_kill_serves_the_same_addresses_without_any_clean_up()
     daemon.kill().await;
     assert!(host.state().is_none());
     let daemon = host.start();
-    let after = host.serving().await;
+    let after = host.serving_after(&before).await;
     assert_eq!(after.adapters, before.adapters);
     assert_eq!(ask_once(port).await.as_deref(), Some("db hi"));
     daemon.stop().await;

@@ -31,7 +31,7 @@ async fn an_empty_home_serves_the_mesh_and_takes_up_a_first_registry_by_itself()
 }
 
 #[tokio::test]
-async fn the_default_api_address_in_use_is_unserved_and_stops_nothing_in_an_empty_home() {
+async fn the_default_api_address_in_use_is_said_and_an_empty_home_is_ready_without_it() {
     let mut host = Host::new();
     host.target = None;
     // Held by us or by anyone else on this machine: either way it is in use.
@@ -39,9 +39,9 @@ async fn the_default_api_address_in_use_is_unserved_and_stops_nothing_in_an_empt
     let daemon = host.start();
     let served = daemon.up().await;
     let fleet = served.fleet.clone().unwrap();
-    assert_eq!(fleet.unserved[0].service, "resolution-api");
-    assert!(fleet.unserved[0].reason.contains("lsof -nP -iTCP:17600 -sTCP:LISTEN"), "{}", fleet.unserved[0].reason);
-    assert!(served.lines()[2].contains("stado resolver status"));
+    assert!(fleet.unserved.is_empty() && served.is_ready(), "{fleet:?}");
+    let said = fleet.warnings.join("\n");
+    assert!(said.contains("lsof -nP -iTCP:17600 -sTCP:LISTEN") && said.contains("set `api_bind`"), "{said}");
     daemon.stop().await;
 }
 
@@ -214,4 +214,25 @@ async fn a_named_host_without_a_registry_and_one_that_lost_its_copy_are_no_empty
         assert_eq!(reason.contains("registry-last-good.meta.json is missing"), half, "{reason}");
         daemon.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_target_that_was_asked_for_and_is_another_host_is_not_served_and_says_who_this_is() {
+    let mut host = Host::new();
+    host.target = None;
+    let mut registry = host.registry(1, &[], &[("db", "me", "tcp://127.0.0.1:1".into())]);
+    registry["targets"][0]["hostnames"] = serde_json::json!(["nobody.example"]);
+    host.push(&registry).await;
+    let asking = |asked: &str| {
+        let mut config = host.config();
+        config.fleet.as_mut().unwrap().asked = Some(asked.parse().unwrap());
+        Running::start(config)
+    };
+    let daemon = asking("far");
+    let state = host.until_state("backing off", |s| s.state == "backing_off").await;
+    assert_eq!(state.reason.as_deref(), Some("resolver target \"far\" does not match this host (\"me\")"));
+    daemon.stop().await;
+    let daemon = asking("me");
+    assert_eq!(host.serving().await.target.as_deref(), Some("me"));
+    daemon.stop().await;
 }

@@ -221,6 +221,7 @@ impl Host {
         let fleet = FleetConfig {
             home: self.home(),
             target: self.target.map(|t| t.parse().unwrap()),
+            asked: None,
             hostname: "nobody.example".into(),
             user: "u".into(),
             store: self.store.clone(),
@@ -254,6 +255,12 @@ impl Host {
 
     pub(super) async fn serving(&self) -> ResolverState {
         self.until_state("serving", |state| state.state == "serving").await
+    }
+
+    /// Waits for the daemon after `before`: what a killed one left is of this same process, and looks alive as soon as the
+    /// next one has the lock.
+    pub(super) async fn serving_after(&self, before: &ResolverState) -> ResolverState {
+        self.until_state("serving", |s| s.state == "serving" && s.started_at != before.started_at).await
     }
 
     pub(super) fn marker(&self, service: &str) -> Option<String> {

@@ -12,6 +12,7 @@ use crate::config::{Env, parse_duration};
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use child::{Child, Ended, Signals};
+use stado_resolver::mesh::names;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -23,8 +24,15 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Looks without a listener before it counts as gone: a program that reloads itself closes it for a moment.
 const MISSES: u32 = 3;
 
+/// A program that does not listen by then is told about.
+const SOON: Duration = Duration::from_secs(5);
+
 /// Runs the program to its end and passes its exit code on.
 pub(crate) async fn run(args: RunArgs, env: &Env) -> Verb {
+    for name in std::iter::once(&args.name).chain(&args.with) {
+        // A program that runs under a name that no daemon takes would never be reached.
+        names::service_name(name).map_err(|refusal| Failure::usage(refusal.to_string()))?;
+    }
     let patience =
         parse_duration(&args.wait).ok_or_else(|| Failure::usage(format!("invalid --wait duration {:?}", args.wait)))?;
     let mut variables = needs::addresses(&daemon::api(&args.daemon, env)?, &args.with, patience).await?;
@@ -45,8 +53,9 @@ pub(crate) async fn run(args: RunArgs, env: &Env) -> Verb {
         registered: None,
         listened: false,
         misses: 0,
-        waited: Duration::ZERO,
-        patience,
+        variable: args.port_env.clone(),
+        started: Instant::now(),
+        said_waiting: false,
         retry: None,
     };
     let ended = follow.until_end(child, signals).await;
@@ -64,8 +73,10 @@ struct Follow {
     /// Whether something has listened at all.
     listened: bool,
     misses: u32,
-    waited: Duration,
-    patience: Duration,
+    /// Which variable told it the port.
+    variable: String,
+    started: Instant,
+    said_waiting: bool,
     /// After a registration that failed: what was said, and when it is tried again.
     retry: Option<(String, Instant)>,
 }
@@ -143,17 +154,18 @@ impl Follow {
         }
     }
 
-    /// Says once that the program does not listen where it was told to.
+    /// Says once what is waited for.
     fn waiting(&mut self) {
-        let before = self.waited < self.patience;
-        self.waited += LOOK;
-        if before && self.waited >= self.patience {
-            ui::note(format_args!(
-                "{}: nothing listens on port {} after {}s; does the program listen on its port variable?",
-                self.options.name,
-                self.port,
-                self.patience.as_secs()
-            ));
+        if self.listened || self.said_waiting || self.started.elapsed() < SOON {
+            return;
         }
+        self.said_waiting = true;
+        ui::note(format_args!(
+            "{}: waiting for the program to listen on port {port}, which its variable {variable} names; it is registered as soon \
+             as it does",
+            self.options.name,
+            port = self.port,
+            variable = self.variable,
+        ));
     }
 }

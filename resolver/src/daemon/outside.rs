@@ -1,0 +1,81 @@
+//! What the fleet's state file tells of the daemon's other parts: what is not served, and which containers are refused.
+use super::part::Place;
+use crate::apply::report::Elsewhere;
+use crate::docker;
+use stado_fleet::ledger::{Unserved, stamp};
+use stado_fleet::wire::RefusedList;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+/// The shortest time between two tellings of what containers are refused.
+const BETWEEN_TELLINGS: Duration = Duration::from_secs(1);
+
+/// Where other parts tell it.
+#[derive(Debug, Clone)]
+pub(super) struct Outside {
+    elsewhere: watch::Sender<Elsewhere>,
+    /// Makes the loop publish at once.
+    pub(super) wake: Arc<Notify>,
+    pub(super) stop: CancellationToken,
+}
+
+impl Outside {
+    pub(super) fn new(elsewhere: watch::Sender<Elsewhere>) -> Self {
+        Self { elsewhere, wake: Arc::new(Notify::new()), stop: CancellationToken::new() }
+    }
+
+    /// A part is not served, or for another reason than before.
+    pub(super) fn not_served(&self, place: &Place, reason: &str) {
+        self.elsewhere.send_modify(|all| match all.unserved.iter_mut().find(|row| row.service == place.what) {
+            Some(row) => reason.clone_into(&mut row.reason),
+            None => all.unserved.push(Unserved {
+                service: place.what.to_owned(),
+                consumer: String::new(),
+                bind: place.bind.clone(),
+                reason: reason.to_owned(),
+                since: Some(stamp(jiff::Timestamp::now())),
+            }),
+        });
+        self.wake.notify_one();
+    }
+
+    /// A part is served.
+    pub(super) fn served(&self, what: &str) {
+        self.elsewhere.send_modify(|all| all.unserved.retain(|row| row.service != what));
+        self.wake.notify_one();
+    }
+
+    /// Why a part is not served.
+    pub(super) fn reason(&self, what: &str) -> Option<String> {
+        self.elsewhere.borrow().unserved.iter().find(|row| row.service == what).map(|row| row.reason.clone())
+    }
+
+    /// Keeps the state file told about containers that are not served, as they change.
+    pub(super) fn follow_refused(&self, mut refused: watch::Receiver<RefusedList>) {
+        let this = self.clone();
+        tokio::spawn(async move {
+            loop {
+                let warnings = docker::warnings(&refused.borrow_and_update());
+                let told = this.elsewhere.send_if_modified(|all| {
+                    let changed = all.warnings != warnings;
+                    all.warnings = warnings;
+                    changed
+                });
+                if told {
+                    this.wake.notify_one();
+                }
+                tokio::select! {
+                    () = this.stop.cancelled() => return,
+                    changed = refused.changed() => if changed.is_err() { return },
+                }
+                // A container that comes and goes changes the list often; each telling reads the registry once.
+                tokio::select! {
+                    () = this.stop.cancelled() => return,
+                    () = tokio::time::sleep(BETWEEN_TELLINGS) => {}
+                }
+            }
+        });
+    }
+}
