@@ -11,7 +11,8 @@ pub(crate) fn provenance(answer: &Answer) -> Value {
         Origin::Authority => "authority",
         Origin::LastGood => "last-known-good",
     };
-    let age = Timestamp::now().duration_since(answer.read_at).as_secs().max(0);
+    // A copy from the future has no age that could be told.
+    let age = u64::try_from(Timestamp::now().duration_since(answer.read_at).as_secs()).ok();
     let directory = answer.snapshot.valid.registry.directory.as_ref().map(|d| d.generation.0);
     json!({
         "source": source, "location": answer.source.location(), "generation": answer.snapshot.store_version,

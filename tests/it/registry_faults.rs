@@ -20,15 +20,7 @@ fn cuttable(home: &Home) -> String {
          exec '{STADO}' \"$@\"\n",
         home = home.path().display()
     );
-    executable(home, "bin/stado", &script)
-}
-
-/// A program of a host; its path.
-fn executable(home: &Home, path: &str, text: &str) -> String {
-    use std::os::unix::fs::PermissionsExt;
-    let file = home.write(path, text);
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-    file.to_str().unwrap().to_owned()
+    home.program("bin/stado", &script)
 }
 
 fn stored(fleet: &Fleet) -> Value {
@@ -183,7 +175,7 @@ fn one_connect_reads_the_registry_once() {
     let home = &fleet.hosts[0].home;
     let log = home.file("asked");
     let script = format!("#!/bin/sh\necho \"$@\" >>'{}'\nexec '{STADO}' \"$@\"\n", log.display());
-    let command = executable(home, "bin/stado", &script);
+    let command = home.program("bin/stado", &script);
     fleet.registry["service_directory"]["authority"]["command"] = command.into();
     fleet.service("orders", "authority", "tcp", 5432, "shop");
     fleet.adapter("workstation", "orders", "shop");

@@ -61,7 +61,12 @@ fn every_reading_verb_answers_on_a_host_that_is_not_the_authority() {
         assert_eq!((&from["source"], &from["generation"]), (&json!("authority"), &json!(stored)), "{endpoint}");
         assert!(from["age_seconds"].as_u64().unwrap() < 60, "{from}");
         let bind = home.stado(&["service", "directory", "bind", "orders", "--target", "worker", "--json"]).ok().json();
-        assert_eq!((&bind["bind_address"], &bind["encrypted_peers"]), (&json!("127.0.0.1:5432"), &json!([])));
+        let peers = json!(["workstation"]);
+        assert_eq!((&bind["bind_address"], &bind["encrypted_peers"]), (&json!("127.0.0.1:5432"), &peers));
+        assert_eq!(
+            says(&["service", "directory", "bind", "orders", "--target", "worker"]),
+            "bind_address=127.0.0.1:5432\nencrypted_peers=workstation\n"
+        );
         let connect = ["service", "directory", "connect", "orders", "--target", "workstation", "--no-verify", "--json"];
         assert_eq!(home.stado(&connect).ok().json()["placed_on"], "worker");
         let resolved = ["resolver", "resolve", "stado://service/orders", "--consumer", "shop"];

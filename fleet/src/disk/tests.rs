@@ -26,65 +26,112 @@ fn a_replaced_file_is_owner_only_in_owner_only_directories() {
     assert_eq!(names(path.parent().unwrap()), ["file.json"]);
 }
 
-#[test]
-fn a_write_that_ends_at_any_step_leaves_the_old_or_the_new_content() {
-    let steps =
-        [WriteStep::Created, WriteStep::Written, WriteStep::Synced, WriteStep::Renamed, WriteStep::DirectorySynced];
-    for end in steps {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("file");
-        replace(&path, b"old").unwrap();
-        let error = replace_observed(&path, b"new", &mut |step| {
-            let seen = std::fs::read(&path).unwrap();
-            let renamed = matches!(step, WriteStep::Renamed | WriteStep::DirectorySynced);
-            assert_eq!(seen, if renamed { b"new" } else { b"old" }, "{step:?}");
-            if step == end { Err(std::io::Error::other("cut")) } else { Ok(()) }
-        })
-        .unwrap_err();
-        assert_eq!(error.in_place(), matches!(end, WriteStep::Renamed | WriteStep::DirectorySynced));
-        assert_eq!(names(home.path()), ["file"], "no temporary file stays behind");
+use WriteStep::{Created, DirectorySynced, Renamed, Synced, Written};
+const STEPS: [WriteStep; 5] = [Created, Written, Synced, Renamed, DirectorySynced];
+
+/// The three ways to write a file; where there is none yet for the second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    Replace,
+    CreateNew,
+    Publish,
+}
+const WAYS: [Way; 3] = [Way::Replace, Way::CreateNew, Way::Publish];
+
+impl Way {
+    fn steps(self) -> &'static [WriteStep] {
+        if self == Way::Publish { &[Created, Written, Renamed] } else { &STEPS }
+    }
+
+    /// What is there before, if anything.
+    fn before(self, path: &Path) {
+        if self != Way::CreateNew {
+            replace(path, b"old").unwrap();
+        }
+    }
+
+    fn write(self, path: &Path, observe: Observer<'_>) -> Result<(), DiskError> {
+        match self {
+            Way::Replace => replace_observed(path, b"new", observe),
+            Way::CreateNew => create_new_observed(path, b"new", observe).map(|created| assert!(created)),
+            Way::Publish => publish_observed(path, b"new", observe),
+        }
+    }
+
+    /// What a reader finds after a write that ended at `step`.
+    fn after(self, step: WriteStep) -> Option<&'static [u8]> {
+        match step {
+            Renamed | DirectorySynced => Some(b"new"),
+            _ if self == Way::CreateNew => None,
+            _ => Some(b"old"),
+        }
     }
 }
 
-const STEPS: [WriteStep; 5] =
-    [WriteStep::Created, WriteStep::Written, WriteStep::Synced, WriteStep::Renamed, WriteStep::DirectorySynced];
+#[test]
+fn a_write_that_ends_at_any_step_leaves_the_old_or_the_new_content() {
+    for (way, end) in WAYS.into_iter().flat_map(|way| way.steps().iter().map(move |step| (way, *step))) {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file");
+        way.before(&path);
+        let mut told = Vec::new();
+        let error = way
+            .write(&path, &mut |step| {
+                told.push(step);
+                assert_eq!(read(&path, 10).unwrap().as_deref(), way.after(step), "{way:?} {step:?}");
+                if step == end { Err(std::io::Error::other("cut")) } else { Ok(()) }
+            })
+            .unwrap_err();
+        assert!(way.steps().starts_with(&told) && told.last() == Some(&end), "{way:?}: {told:?}");
+        assert_eq!(error.in_place(), matches!(end, Renamed | DirectorySynced), "{way:?} {end:?}");
+        assert!(names(home.path()).iter().all(|name| name == "file"), "no temporary file stays behind");
+    }
+}
 
 #[test]
 fn a_writer_killed_at_any_step_leaves_the_old_or_the_new_content() {
-    for (n, step) in STEPS.into_iter().enumerate() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("file");
-        replace(&path, b"old").unwrap();
-        let killed = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "disk::tests::child_is_killed_at_a_step", "--ignored"])
-            .env("STADO_TEST_FILE", &path)
-            .env("STADO_TEST_STEP", n.to_string())
-            .output()
-            .unwrap();
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&killed.status), Some(9), "{step:?}");
-        let after = read(&path, 10).unwrap().unwrap();
-        let renamed = matches!(step, WriteStep::Renamed | WriteStep::DirectorySynced);
-        assert_eq!(after, if renamed { b"new" } else { b"old" }, "{step:?}");
-        replace(&path, b"next").unwrap();
-        assert_eq!(read(&path, 10).unwrap().unwrap(), b"next");
-
-        sweep(&path);
-        assert_eq!(names(home.path()).len(), if renamed { 1 } else { 2 }, "a young temporary file may be in use");
-        for name in names(home.path()) {
-            let file = std::fs::File::options().write(true).open(home.path().join(name)).unwrap();
-            file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7200)).unwrap();
+    for (n, way) in WAYS.into_iter().enumerate() {
+        for (m, step) in way.steps().iter().enumerate() {
+            let home = tempfile::tempdir().unwrap();
+            let path = home.path().join("file");
+            way.before(&path);
+            let killed = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "disk::tests::child_is_killed_at_a_step", "--ignored"])
+                .env("STADO_TEST_FILE", &path)
+                .env("STADO_TEST_STEP", format!("{n} {m}"))
+                .output()
+                .unwrap();
+            let signal = std::os::unix::process::ExitStatusExt::signal(&killed.status);
+            assert_eq!(signal, Some(9), "{way:?} {step:?}: {killed:?}");
+            assert_eq!(read(&path, 10).unwrap().as_deref(), way.after(*step), "{way:?} {step:?}");
+            comes_back(home.path(), &path, matches!(step, Renamed | DirectorySynced));
         }
-        sweep(&path);
-        assert_eq!(names(home.path()), ["file"]);
     }
+}
+
+/// After a killed writer the next write works, and what it left is removed once nobody can be using it.
+fn comes_back(home: &Path, path: &Path, renamed: bool) {
+    replace(path, b"next").unwrap();
+    assert_eq!(read(path, 10).unwrap().unwrap(), b"next");
+    sweep(path);
+    assert_eq!(names(home).len(), if renamed { 1 } else { 2 }, "a young temporary file may be in use");
+    for name in names(home) {
+        let file = std::fs::File::options().write(true).open(home.join(name)).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7200)).unwrap();
+    }
+    sweep(path);
+    assert_eq!(names(home), ["file"]);
 }
 
 #[test]
 #[ignore = "run by a_writer_killed_at_any_step_leaves_the_old_or_the_new_content"]
 fn child_is_killed_at_a_step() {
     let path = PathBuf::from(std::env::var_os("STADO_TEST_FILE").unwrap());
-    let end = STEPS[std::env::var("STADO_TEST_STEP").unwrap().parse::<usize>().unwrap()];
-    let _ = replace_observed(&path, b"new", &mut |step| {
+    let numbers = std::env::var("STADO_TEST_STEP").unwrap();
+    let numbers: Vec<usize> = numbers.split(' ').map(|n| n.parse().unwrap()).collect();
+    let way = WAYS[numbers[0]];
+    let end = way.steps()[numbers[1]];
+    let _ = way.write(&path, &mut |step| {
         if step == end {
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
         }
@@ -123,6 +170,21 @@ fn what_a_killed_writer_left_is_swept_and_nothing_else() {
     if std::os::unix::fs::chown(&other, Some(12345), None).is_ok() {
         sweep_locked(&home.path().join("state.json"));
         assert!(other.exists());
+    }
+}
+
+#[test]
+fn a_create_that_finds_another_file_leaves_it_at_every_step() {
+    // Another process creates the file while this one is at each of its steps.
+    for end in [Created, Written, Synced] {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file");
+        let created = create_new_observed(&path, b"mine", &mut |step| {
+            if step == end { std::fs::write(&path, b"theirs") } else { Ok(()) }
+        });
+        assert!(!created.unwrap(), "{end:?}");
+        assert_eq!(read(&path, 10).unwrap().unwrap(), b"theirs");
+        assert_eq!(names(home.path()), ["file"]);
     }
 }
 

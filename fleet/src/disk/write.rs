@@ -13,20 +13,23 @@ pub const SYNC_DIRECTORY: &str = "sync the directory of";
 /// Random characters at the end of a temporary file's name.
 const RANDOM: usize = 6;
 
-/// The moments of one replace, in order. After each the file holds its old or its new content.
+/// The moments of one write, in order. After each the file holds its old or its new content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteStep {
     /// The temporary file exists, empty.
     Created,
     /// It holds the bytes.
     Written,
-    /// They are on the medium.
+    /// They are on the medium. [`publish`] leaves this out.
     Synced,
     /// It carries the name.
     Renamed,
-    /// The name is on the medium.
+    /// The name is on the medium. [`publish`] leaves this out.
     DirectorySynced,
 }
+
+/// Told each step as it is done: fault points for tests. Its error ends the write there.
+pub type Observer<'a> = &'a mut dyn FnMut(WriteStep) -> io::Result<()>;
 
 /// Replaces `path` whole: same-directory temporary file, fsync, rename, fsync of the directory; 0600, missing
 /// directories made 0700. A symbolic link at `path` is replaced, not followed.
@@ -34,42 +37,67 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_observed(path, bytes, &mut |_| Ok(()))
 }
 
-/// [`replace`], telling each step as it is done: fault points for tests. An error from `observe` ends the write there.
-pub fn replace_observed(
-    path: &Path,
-    bytes: &[u8],
-    observe: &mut dyn FnMut(WriteStep) -> io::Result<()>,
-) -> Result<(), DiskError> {
+/// [`replace`], telling each step as it is done.
+pub fn replace_observed(path: &Path, bytes: &[u8], observe: Observer<'_>) -> Result<(), DiskError> {
     let fail = |e: io::Error| DiskError::new("write", path, e);
-    let temporary = stage(path)?;
-    observe(WriteStep::Created).map_err(fail)?;
-    let temporary = fill(temporary, path, bytes)?;
-    observe(WriteStep::Written).map_err(fail)?;
-    temporary.as_file().sync_all().map_err(fail)?;
-    observe(WriteStep::Synced).map_err(fail)?;
+    let temporary = synced(path, bytes, observe)?;
     temporary.persist(path).map_err(|e| fail(e.error))?;
-    let late = |e: io::Error| DiskError::new(SYNC_DIRECTORY, path, e);
-    observe(WriteStep::Renamed).map_err(late)?;
-    sync_directory(path)?;
-    observe(WriteStep::DirectorySynced).map_err(late)
+    named(path, observe)
 }
 
 /// As [`replace`] without fsync: only for the three published files.
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
-    let temporary = fill(stage(path)?, path, bytes)?;
-    temporary.persist(path).map_err(|e| DiskError::new("write", path, e.error))?;
-    Ok(())
+    publish_observed(path, bytes, &mut |_| Ok(()))
+}
+
+/// [`publish`], telling each step as it is done.
+pub fn publish_observed(path: &Path, bytes: &[u8], observe: Observer<'_>) -> Result<(), DiskError> {
+    let fail = |e: io::Error| DiskError::new("write", path, e);
+    let temporary = written(path, bytes, observe)?;
+    temporary.persist(path).map_err(|e| fail(e.error))?;
+    observe(WriteStep::Renamed).map_err(|e| DiskError::new(SYNC_DIRECTORY, path, e))
 }
 
 /// Creates `path` with `bytes` unless it exists (no-clobber link); `false` when it existed.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, DiskError> {
-    let temporary = fill(stage(path)?, path, bytes)?;
-    temporary.as_file().sync_all().map_err(|e| DiskError::new("write", path, e))?;
+    create_new_observed(path, bytes, &mut |_| Ok(()))
+}
+
+/// [`create_new`], telling each step as it is done.
+pub fn create_new_observed(path: &Path, bytes: &[u8], observe: Observer<'_>) -> Result<bool, DiskError> {
+    let temporary = synced(path, bytes, observe)?;
     match temporary.persist_noclobber(path) {
-        Ok(_) => sync_directory(path).map(|()| true),
+        Ok(_) => named(path, observe).map(|()| true),
         Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(e) => Err(DiskError::new("create", path, e.error)),
     }
+}
+
+/// A temporary file that holds the bytes.
+fn written(path: &Path, bytes: &[u8], observe: Observer<'_>) -> Result<NamedTempFile, DiskError> {
+    let fail = |e: io::Error| DiskError::new("write", path, e);
+    let mut temporary = stage(path)?;
+    observe(WriteStep::Created).map_err(fail)?;
+    temporary.write_all(bytes).map_err(fail)?;
+    observe(WriteStep::Written).map_err(fail)?;
+    Ok(temporary)
+}
+
+/// One whose bytes are on the medium.
+fn synced(path: &Path, bytes: &[u8], observe: Observer<'_>) -> Result<NamedTempFile, DiskError> {
+    let fail = |e: io::Error| DiskError::new("write", path, e);
+    let temporary = written(path, bytes, observe)?;
+    temporary.as_file().sync_all().map_err(fail)?;
+    observe(WriteStep::Synced).map_err(fail)?;
+    Ok(temporary)
+}
+
+/// The end of a write whose file carries its name.
+fn named(path: &Path, observe: Observer<'_>) -> Result<(), DiskError> {
+    let late = |e: io::Error| DiskError::new(SYNC_DIRECTORY, path, e);
+    observe(WriteStep::Renamed).map_err(late)?;
+    sync_directory(path)?;
+    observe(WriteStep::DirectorySynced).map_err(late)
 }
 
 /// Creates a directory (and parents) with mode 0700 when missing.
@@ -134,11 +162,6 @@ fn staged_for(temporary: &str) -> Option<&str> {
     let (name, random) = temporary.strip_prefix('.')?.rsplit_once('.')?;
     let made = random.len() == RANDOM && random.bytes().all(|b| b.is_ascii_alphanumeric());
     Some(name).filter(|name| made && !name.is_empty())
-}
-
-fn fill(mut temporary: NamedTempFile, path: &Path, bytes: &[u8]) -> Result<NamedTempFile, DiskError> {
-    temporary.write_all(bytes).map_err(|e| DiskError::new("write", path, e))?;
-    Ok(temporary)
 }
 
 fn sync_directory(path: &Path) -> Result<(), DiskError> {

@@ -3,7 +3,7 @@
 mod identity;
 mod known;
 mod number;
-mod scan;
+mod parse;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -15,13 +15,16 @@ use std::sync::Arc;
 
 pub use identity::{Ambiguous, lookup_self, normalize_hostname};
 pub(crate) use identity::{destination_identity, names_users};
-pub use scan::DuplicateKey;
+pub use parse::DuplicateKey;
+use parse::{Limits, Parsed};
 pub use types::*;
 
 /// Bytes a document may have unless the reader says otherwise: 64 MiB.
 pub const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Levels of arrays and objects a document may have. Far more than the contract's shapes use, far less than a stack holds.
 pub const MAX_DEPTH: usize = 100;
+/// Values a document may have. One of two bytes costs a hundred in memory; a large registry has one in twelve bytes.
+pub const MAX_VALUES: usize = 8 << 20;
 
 /// A registry document as read: its bytes, and its ordered value. Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -62,17 +65,11 @@ impl Document {
         }
         let text = std::str::from_utf8(&bytes)
             .map_err(|e| DocumentError(format!("registry document is not UTF-8 text: {e}")))?;
-        let scan = scan::scan(text, MAX_DEPTH)?;
-        let mut value: Value = serde_json::from_str(text)
-            .map_err(|e| DocumentError(format!("registry document is not valid JSON: {e}")))?;
+        let Parsed { value, duplicates } = parse::parse(text, Limits { depth: MAX_DEPTH, values: MAX_VALUES })?;
         if !value.is_object() {
             return Err(DocumentError("registry: must be an object".into()));
         }
-        if scan.duplicates.is_empty() {
-            // With a key twice the values are fewer than the text's, and no edit may rewrite it.
-            number::restore(&mut value, &scan.exponents);
-        }
-        Ok(Self { value: Arc::new(value), duplicates: scan.duplicates.into(), bytes })
+        Ok(Self { value: Arc::new(value), duplicates: duplicates.into(), bytes })
     }
 
     /// From an edited value: pretty JSON (two spaces) and a newline, as every programmatic edit writes it (§1.7).

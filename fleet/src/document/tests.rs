@@ -82,6 +82,30 @@ fn depth_and_size_are_limited_without_touching_the_stack() {
 }
 
 #[test]
+fn a_document_that_is_wrong_everywhere_is_judged_within_bounds() {
+    let text = format!("{{\"targets\":[{}0]}}", "0,".repeat(50_000));
+    let invalid = crate::validate::validate(parse(&text).unwrap()).unwrap_err();
+    assert!(invalid.0.len() < 20_000, "{}", invalid.0.len());
+    assert_eq!(invalid.0[1].to_string(), "registry.targets[0]: must be an object");
+}
+
+#[test]
+fn judging_a_long_list_takes_no_longer_than_reading_it() {
+    // Each of these would be compared with each: hours, not a blink.
+    let names = |prefix: &str| (0..60_000).map(|n| json!(format!("{prefix}{n}"))).collect::<Vec<_>>();
+    let mut document = fleet(2, 2);
+    document["targets"][0]["hostnames"] = names("h").into();
+    document["targets"][0]["ssh_fallbacks"] =
+        (0..60_000).map(|n| json!({"name": format!("p{n}"), "destination": "ops@x.example"})).collect();
+    let services = document["service_directory"]["services"].as_object_mut().unwrap();
+    let (_, service) = services.iter_mut().next().unwrap();
+    service["consumers"]["many"] = json!({"capabilities": names("c")});
+    let invalid = crate::validate::validate(Document::from_value(document)).unwrap_err();
+    let fallbacks = "registry.targets[0].ssh_fallbacks: must contain at most 16 paths";
+    assert_eq!(invalid.0.first().map(ToString::to_string).as_deref(), Some(fallbacks), "{invalid}");
+}
+
+#[test]
 fn unknown_keys_are_named_in_document_order() {
     assert_eq!(
         example("future").unknown_keys(),

@@ -36,12 +36,21 @@ impl Copy {
     pub fn notice(&self, now: Timestamp, cause: &str) -> String {
         format!(
             "reading the last-known-good registry copy from {}s ago ({}, read_at {}, generation {}) because the authority \
-             did not answer: {cause}",
+             did not answer: {cause}{}",
             self.age_seconds(now),
             self.path.display(),
             whole_seconds(self.read_at),
-            self.snapshot.store_version
+            self.snapshot.store_version,
+            self.doubt(now)
         )
+    }
+
+    /// A copy from the future has no age that could be told.
+    fn doubt(&self, now: Timestamp) -> String {
+        match self.read_at.duration_since(now).as_secs() {
+            ..=0 => String::new(),
+            ahead => format!("; read_at is {ahead}s ahead of this host's clock, so how old the copy is cannot be told"),
+        }
     }
 
     /// Seconds since it was read from the authority; 0 when the clock went back.

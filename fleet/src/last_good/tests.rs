@@ -37,6 +37,29 @@ fn a_copy_is_read_as_it_was_recorded_with_its_age() {
 }
 
 #[test]
+fn a_clock_that_is_an_hour_off_is_said_and_decides_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let last_good = place(&home);
+    let (ahead, now) = (at("2026-08-19T19:31:00Z"), at("2026-08-19T18:31:00Z"));
+    last_good.record(&snapshot(document(7, 5432), "a"), ahead).unwrap();
+    let copy = last_good.read().unwrap().unwrap();
+    let notice = copy.notice(now, "it is down");
+    assert!(notice.starts_with("reading the last-known-good registry copy from 0s ago ("), "{notice}");
+    assert!(
+        notice.ends_with(
+            "did not answer: it is down; read_at is 3600s ahead of this host's clock, so how old the copy is cannot be told"
+        ),
+        "{notice}"
+    );
+    // Once the clock is right again, the next read counts, although it is "older".
+    last_good.record(&snapshot(document(7, 5432), "a"), now).unwrap();
+    assert_eq!(last_good.read().unwrap().unwrap().read_at, now);
+    last_good.record(&snapshot(document(8, 5432), "b"), at("2026-08-19T17:31:00Z")).unwrap();
+    let copy = last_good.read().unwrap().unwrap();
+    assert_eq!((copy.snapshot.store_version.as_str(), copy.age_seconds(now)), ("b", 3600), "an hour behind is an age");
+}
+
+#[test]
 fn a_document_naming_no_hosts_never_replaces_one_that_names_some() {
     // Fleet contract §8, failure 5.
     let home = tempfile::tempdir().unwrap();

@@ -49,6 +49,9 @@ impl fmt::Display for At<'_> {
     }
 }
 
+/// Findings of one section that are kept: nobody reads more, and an enormous document may be wrong everywhere.
+const MOST: usize = 10_000;
+
 /// The findings of one section, in the order in which they were found.
 #[derive(Default)]
 pub(super) struct Findings(pub(super) Vec<Finding>);
@@ -56,11 +59,20 @@ pub(super) struct Findings(pub(super) Vec<Finding>);
 impl Findings {
     /// One finding at a place.
     pub(super) fn add(&mut self, at: At<'_>, sentence: impl Into<String>) {
-        self.0.push(Finding { location: at.to_string(), sentence: sentence.into() });
+        if self.0.len() < MOST {
+            self.add_at(at.to_string(), sentence.into());
+        }
     }
 
     /// One finding whose sentence names its subject itself.
     pub(super) fn add_bare(&mut self, sentence: String) {
-        self.0.push(Finding { location: String::new(), sentence });
+        self.add_at(String::new(), sentence);
+    }
+
+    /// One finding at a place that is written out.
+    pub(super) fn add_at(&mut self, location: String, sentence: String) {
+        if self.0.len() < MOST {
+            self.0.push(Finding { location, sentence });
+        }
     }
 }

@@ -23,6 +23,6 @@ pub(super) fn check_coordinators(root: &Object, out: &mut Findings) {
 pub(super) fn check_duplicates(document: &Document, out: &mut Findings) {
     for duplicate in document.duplicate_keys() {
         let sentence = format!("duplicate key '{}'; keep one of them", duplicate.key);
-        out.0.push(super::Finding { location: duplicate.location.clone(), sentence });
+        out.add_at(duplicate.location.clone(), sentence);
     }
 }

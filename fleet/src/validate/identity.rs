@@ -33,9 +33,11 @@ impl Identities {
         if let Some(name) = name {
             self.take(index, Place::Name, name.as_str().to_owned(), out);
         }
+        // The usable ones are there in the order in which they are written.
+        let mut usable = target.hostnames.iter().peekable();
         for (j, value) in raw.get("hostnames").and_then(|v| v.as_array()).into_iter().flatten().enumerate() {
-            if let Some(hostname) = value.as_str().filter(|h| target.hostnames.iter().any(|known| known == h)) {
-                self.take(index, Place::Hostname(j), hostname.to_owned(), out);
+            if let Some(hostname) = usable.next_if(|usable| value.as_str() == Some(usable)) {
+                self.take(index, Place::Hostname(j), hostname.clone(), out);
             }
         }
         for path in &target.paths {
@@ -53,7 +55,7 @@ impl Identities {
             Some((owner, other)) => {
                 let other = location(*owner, *other);
                 let sentence = format!("host identity '{identity}' is already declared by {other}");
-                out.0.push(super::Finding { location: location(index, place), sentence });
+                out.add_at(location(index, place), sentence);
             }
         }
     }

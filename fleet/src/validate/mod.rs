@@ -106,12 +106,8 @@ fn examine(document: &Document) -> (Option<Registry>, Vec<Finding>) {
     enrollment::check(root, &mut tail);
     document::check_duplicates(document, &mut tail);
 
-    let registry = Registry {
-        targets: targets.into_typed(),
-        directory,
-        transactions,
-        profiles: profiles.into_iter().map(|(name, profile)| (name, profile.services)).collect(),
-    };
+    let registry =
+        Registry { targets: targets.into_typed(), directory, transactions, profiles: profiles.into_services() };
     let findings =
         [head, rest, directory_out, resolver_out, placement_out, tail].into_iter().flat_map(|f| f.0).collect();
     (Some(registry), findings)

@@ -58,7 +58,7 @@ fn check_fixed(
     {
         out.add(at.key("managed_service"), "is not declared on the active host");
     }
-    if let Some((profile, _)) = profiles.iter().find(|(_, profile)| profile.has(name)) {
+    if let Some(profile) = profiles.of(name) {
         out.add(at.key("placement_profile"), format!("must be \"{profile}\""));
     }
 }

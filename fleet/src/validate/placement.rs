@@ -5,37 +5,70 @@ use super::targets::Targets;
 use crate::name::LogicalName;
 use indexmap::IndexMap;
 use serde_json::Value;
+use std::collections::{HashMap, HashSet};
 use url::{Host, Url};
 
 /// One profile: its services, and its hosts as written.
 pub(super) struct Profile<'v> {
-    pub(super) services: Vec<LogicalName>,
+    services: Vec<LogicalName>,
+    members: HashSet<LogicalName>,
     pub(super) hosts: Option<&'v Object>,
 }
 
 impl Profile<'_> {
     pub(super) fn has(&self, service: &str) -> bool {
-        self.services.iter().any(|s| s.as_str() == service)
+        self.members.contains(service)
     }
 }
 
 /// Profiles by name, in document order.
-pub(super) type Profiles<'v> = IndexMap<String, Profile<'v>>;
+#[derive(Default)]
+pub(super) struct Profiles<'v> {
+    by_name: IndexMap<String, Profile<'v>>,
+    /// The first profile of each service.
+    first: HashMap<LogicalName, String>,
+}
+
+impl<'v> Profiles<'v> {
+    /// The first of a name counts.
+    fn add(&mut self, name: &str, profile: Profile<'v>) {
+        if self.contains(name) {
+            return;
+        }
+        for service in &profile.services {
+            self.first.entry(service.clone()).or_insert_with(|| name.to_owned());
+        }
+        self.by_name.insert(name.to_owned(), profile);
+    }
+    pub(super) fn get(&self, name: &str) -> Option<&Profile<'v>> {
+        self.by_name.get(name)
+    }
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+    /// The first profile that has a service.
+    pub(super) fn of(&self, service: &str) -> Option<&str> {
+        self.first.get(service).map(String::as_str)
+    }
+    pub(super) fn into_services(self) -> IndexMap<String, Vec<LogicalName>> {
+        self.by_name.into_iter().map(|(name, profile)| (name, profile.services)).collect()
+    }
+}
 
 pub(super) fn read<'v>(root: &'v Object, targets: &Targets<'_>, out: &mut Findings) -> Profiles<'v> {
-    let mut profiles = Profiles::new();
+    let mut profiles = Profiles::default();
     let list = optional_array(root, "placement_profiles", At::ROOT, out);
     let at = At::ROOT.key("placement_profiles");
     for (i, value) in list.iter().enumerate() {
         let at = at.index(i);
         let Some(raw) = read::object(value, at, out) else { continue };
         let name = required_text(raw, "name", at, out);
-        if name.is_some_and(|name| profiles.contains_key(name)) {
+        if name.is_some_and(|name| profiles.contains(name)) {
             out.add(at.key("name"), format!("duplicate placement profile {:?}", name.unwrap_or_default()));
         }
         let profile = profile(raw, targets, at, out);
         if let Some(name) = name {
-            profiles.entry(name.to_owned()).or_insert(profile);
+            profiles.add(name, profile);
         }
     }
     profiles
@@ -64,7 +97,7 @@ fn profile<'v>(raw: &'v Object, targets: &Targets<'_>, at: At<'_>, out: &mut Fin
         }
     }
     state(raw, at, out);
-    Profile { services, hosts }
+    Profile { members: services.iter().cloned().collect(), services, hosts }
 }
 
 fn services(raw: &Object, at: At<'_>, out: &mut Findings) -> Vec<LogicalName> {

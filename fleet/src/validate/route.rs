@@ -11,6 +11,7 @@ use crate::document::DirectoryService;
 use crate::name::{ConsumerId, Endpoint, TargetName};
 use indexmap::IndexMap;
 use serde_json::Value;
+use std::collections::HashSet;
 
 pub(super) fn read(
     name: &str,
@@ -131,8 +132,9 @@ fn consumers(service: &Object, at: At<'_>, out: &mut Findings) -> IndexMap<Consu
 fn capabilities(consumer: &Object, at: At<'_>, out: &mut Findings) -> Vec<String> {
     let list = optional_array(consumer, "capabilities", at, out);
     let at = at.key("capabilities");
+    let mut known = HashSet::with_capacity(list.len());
     for (i, value) in list.iter().enumerate() {
-        if value.is_string() && list.iter().take(i).any(|earlier| earlier == value) {
+        if value.as_str().is_some_and(|capability| !known.insert(capability)) {
             out.add(at.index(i), "duplicate capability");
         }
     }

@@ -6,6 +6,7 @@ use crate::document::{Target, normalize_hostname};
 use crate::name::{ConnectionPath, SshDestination, TargetName, is_identifier};
 use indexmap::IndexMap;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
 const KINDS: [&str; 3] = ["gcp", "local", "vast"];
@@ -19,6 +20,8 @@ const PRIMARY: &str = "primary";
 pub(super) struct Known<'v> {
     pub(super) typed: Target,
     pub(super) raw: &'v Object,
+    /// Every name, label and unit of the units it declares.
+    units: HashSet<&'v str>,
 }
 
 /// The targets that have a name, in document order.
@@ -39,11 +42,14 @@ impl<'v> Targets<'v> {
 impl Known<'_> {
     /// Whether the host declares a unit by this name, label or unit (§1.2).
     pub(super) fn declares_unit(&self, wanted: &str) -> bool {
-        let named = |unit: &Value| {
-            ["name", "label", "unit"].iter().any(|key| unit.get(key).and_then(Value::as_str) == Some(wanted))
-        };
-        self.raw.get("services").and_then(Value::as_array).is_some_and(|units| units.iter().any(named))
+        self.units.contains(wanted)
     }
+}
+
+fn units(raw: &Object) -> HashSet<&str> {
+    let units = raw.get("services").and_then(Value::as_array).into_iter().flatten();
+    let names = units.flat_map(|unit| ["name", "label", "unit"].into_iter().map(move |key| unit.get(key)));
+    names.filter_map(|name| name?.as_str()).collect()
 }
 
 pub(super) fn read<'v>(root: &'v Object, out: &mut Findings) -> Targets<'v> {
@@ -60,7 +66,7 @@ pub(super) fn read<'v>(root: &'v Object, out: &mut Findings) -> Targets<'v> {
         let described = describe(raw, at, out);
         identities.declare(i, name.as_ref(), &described, raw, out);
         if let Some(name) = name {
-            targets.0.insert(name.clone(), Known { typed: described.named(name), raw });
+            targets.0.insert(name.clone(), Known { typed: described.named(name), raw, units: units(raw) });
         }
     }
     targets
@@ -178,7 +184,7 @@ fn fallbacks(raw: &Object, at: At<'_>, out: &mut Findings) -> Vec<ConnectionPath
         out.add(at, format!("must contain at most {MOST_FALLBACKS} paths"));
     }
     let mut paths: Vec<ConnectionPath> = Vec::with_capacity(list.len());
-    for (j, value) in list.iter().enumerate() {
+    for (j, value) in list.iter().take(MOST_FALLBACKS).enumerate() {
         let at = at.index(j);
         let Some(fallback) = read::object(value, at, out) else { continue };
         let name = path_name(fallback, &paths, at, out);

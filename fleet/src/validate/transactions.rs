@@ -5,6 +5,7 @@ use super::read::{self, Object, optional_array};
 use super::targets::Targets;
 use crate::document::PlacementTransaction;
 use serde_json::Value;
+use std::collections::HashSet;
 
 pub(super) fn read(
     root: &Object,
@@ -14,7 +15,8 @@ pub(super) fn read(
 ) -> Vec<PlacementTransaction> {
     let list = optional_array(root, "placement_transactions", At::ROOT, out);
     let at = At::ROOT.key("placement_transactions");
-    let mut read: Vec<PlacementTransaction> = Vec::with_capacity(list.len());
+    let mut read = Vec::with_capacity(list.len());
+    let mut owned = HashSet::new();
     for (i, value) in list.iter().enumerate() {
         let at = at.index(i);
         let Some(raw) = read::object(value, at, out) else { continue };
@@ -23,9 +25,9 @@ pub(super) fn read(
             out.add(at.key("id"), "must be a UUID");
         }
         let profile = text("profile");
-        if !profiles.contains_key(profile) {
+        if !profiles.contains(profile) {
             out.add(at.key("profile"), "references an unknown placement profile");
-        } else if read.iter().any(|other| other.profile == profile) {
+        } else if !owned.insert(profile) {
             out.add(at.key("profile"), "another transaction already owns this profile");
         }
         let (from, to) = (text("from_host"), text("to_host"));

@@ -4,6 +4,7 @@ use stado_fleet::admit::Snapshot;
 use stado_fleet::authority::{Refusals, RegistryError, Source, fetch_since};
 use stado_fleet::fault::Class;
 use stado_fleet::link::Link;
+use stado_fleet::name::StoreVersion;
 use stado_fleet::store::RegistryStore;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,43 @@ pub struct Reading {
 pub(super) struct Read {
     pub(super) source: Source,
     pub(super) outcome: Result<Option<Snapshot>, RegistryError>,
+}
+
+/// A directory of this host, and the version of it that was read last.
+pub(super) struct Watch {
+    store: Arc<dyn RegistryStore>,
+    seen: Option<StoreVersion>,
+}
+
+impl Watch {
+    /// Ends when another version is there. One that cannot be told is left to the next tick.
+    async fn changed(&self) {
+        if self.store.watch(self.seen.as_ref()).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// [`Watch::changed`], never without one.
+pub(super) async fn changed(watch: Option<Watch>) {
+    match watch {
+        Some(watch) => watch.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Read {
+    /// What to watch until the next read: a push on this host is applied at once. Compared with what was read, not with
+    /// what is held, so that a version that was refused is not read over and over.
+    pub(super) fn watch(&self) -> Option<Watch> {
+        match (&self.source, &self.outcome) {
+            (Source::Store(store), Ok(snapshot)) if !store.shared() => {
+                let seen = snapshot.as_ref().map(|snapshot| snapshot.store_version.clone());
+                Some(Watch { store: Arc::clone(store), seen })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Reading {

@@ -2,7 +2,7 @@
 //! adapters and markers are kept as before, and a mute channel ends by the read's own deadline.
 use super::api_slot::ApiBindError;
 use super::held::Arrival;
-use super::read::{Read, Reading};
+use super::read::{Read, Reading, changed};
 use super::recover;
 use super::report::Reporter;
 use super::schedule::{Schedule, next_tick};
@@ -79,6 +79,7 @@ impl Refresh {
             read.abort();
             return Ok(false);
         };
+        let watch = outcome.as_ref().ok().and_then(Read::watch);
         self.conclude(outcome).await?;
         self.publish();
         let next = next_tick(started, self.schedule.interval(), Instant::now());
@@ -86,6 +87,7 @@ impl Refresh {
             biased;
             () = stop.cancelled() => return Ok(false),
             () = self.wake.notified() => {}
+            () = changed(watch) => {}
             () = tokio::time::sleep_until(next) => {}
         }
         Ok(true)

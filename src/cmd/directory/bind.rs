@@ -6,6 +6,8 @@ use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use serde_json::json;
 use stado_fleet::directory::NoRoute;
+use stado_fleet::document::{Registry, Target};
+use stado_fleet::name::{LogicalName, TargetName};
 
 /// `service directory bind`: what the service has to listen on, on the host that serves it.
 pub(crate) async fn bind(args: EndpointArgs, env: &Env) -> Verb {
@@ -20,13 +22,24 @@ pub(crate) async fn bind(args: EndpointArgs, env: &Env) -> Verb {
     }
     let endpoint = service.endpoints.get(&target);
     let address = endpoint.ok_or_else(|| Failure::config(NoRoute::NoEndpoint(name.clone()).to_string()))?.addr;
+    let peers = encrypted_peers(look.registry(), name, &target);
     if args.json {
         ui::json(&json!({
-            "service": name, "host": target, "bind_address": address.to_string(), "encrypted_peers": [],
+            "service": name, "host": target, "bind_address": address.to_string(), "encrypted_peers": peers,
             "registry": provenance(&look.answer),
         }))?;
     } else {
-        ui::line(format_args!("bind_address={address}\nencrypted_peers="))?;
+        let peers: Vec<&str> = peers.iter().map(|peer| peer.as_str()).collect();
+        ui::line(format_args!("bind_address={address}\nencrypted_peers={}", peers.join(",")))?;
     }
     Ok(Outcome::Done)
+}
+
+/// The other hosts that declare an adapter for the service: they come over SSH, so the service needs no address but its
+/// loopback one for them.
+fn encrypted_peers<'r>(registry: &'r Registry, service: &LogicalName, host: &TargetName) -> Vec<&'r TargetName> {
+    let relays = |target: &&Target| {
+        target.resolver.as_ref().is_some_and(|policy| policy.adapters.iter().any(|a| a.service == *service))
+    };
+    registry.targets.values().filter(|target| target.name != *host).filter(relays).map(|target| &target.name).collect()
 }

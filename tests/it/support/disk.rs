@@ -30,6 +30,16 @@ impl Small {
         Self(dir.to_owned())
     }
 
+    /// Forbids every write from now on.
+    pub fn read_only(&self) {
+        run(Command::new("mount").args(["-o", "remount,ro"]).arg(&self.0)).ok();
+    }
+
+    /// Undoes [`Small::read_only`].
+    pub fn writable(&self) {
+        run(Command::new("mount").args(["-o", "remount,rw"]).arg(&self.0)).ok();
+    }
+
     /// Fills it to the last byte; the file that has to go for room to come back.
     pub fn fill(&self) -> PathBuf {
         let path = self.0.join("filler");

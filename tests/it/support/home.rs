@@ -60,6 +60,14 @@ impl Home {
         file
     }
 
+    /// Writes a program below the home; its path.
+    pub fn program(&self, relative: &str, text: &str) -> String {
+        use std::os::unix::fs::PermissionsExt;
+        let file = self.write(relative, text);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
     /// First and last port that this home's daemon allocates from.
     pub fn frontends(&self) -> (u16, u16) {
         (self.frontends.port(), self.frontends.last())

@@ -18,6 +18,7 @@ pub mod ports;
 pub mod postgres;
 pub mod process;
 pub mod sshd;
+pub mod strace;
 pub mod tcp;
 
 use std::thread::sleep;

@@ -14,6 +14,7 @@ pub fn met(need: &str) -> bool {
         "sshd" => (program("sshd").is_none() || program("ssh-keygen").is_none()).then(|| "no sshd".to_owned()),
         "postgres" => postgres::programs().is_none().then(|| "no initdb".to_owned()),
         "docker" => docker::usable().err(),
+        "strace" => super::strace::usable().err(),
         other => program(other).is_none().then(|| format!("no {other}")),
     };
     let Some(missing) = missing else { return true };

@@ -5,6 +5,7 @@ mod push;
 mod read;
 mod snapshot;
 mod truth;
+mod world;
 
 use super::*;
 use crate::document::Document;

@@ -81,6 +81,42 @@ async fn an_older_authority_that_refuses_the_flag_sends_the_document_whole() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_authority_that_changes_while_it_is_read_gives_whole_versions() {
+    let scene = Arc::new(Scene::new([]).await);
+    let port = |generation: u64| 5432 + u16::try_from(generation).unwrap();
+    let writer = tokio::spawn({
+        let scene = Arc::clone(&scene);
+        async move {
+            for generation in 8..60 {
+                let held = scene.held().await.1;
+                let bytes = document(generation, port(generation)).bytes().to_vec();
+                let swap = scene.far.store.swap(Expected::Version(held), bytes).await.unwrap();
+                assert!(matches!(swap, Swap::Applied(_)), "{swap:?}");
+            }
+        }
+    });
+    let (mut newest, mut versions) = (0, 0);
+    while !writer.is_finished() {
+        let read = fetch(&scene.remote(), &scene.far).await.unwrap().unwrap();
+        let generation = read.valid.document.generation().unwrap().0;
+        if generation > 7 {
+            let written = document(generation, port(generation));
+            assert!(read.valid.document.same_as(&written), "one version, whole");
+            assert_eq!(
+                read.store_version,
+                crate::store::local::version_of(written.bytes()).unwrap(),
+                "and its own name"
+            );
+        }
+        assert!(generation >= newest, "{newest} went back to {generation}");
+        versions += u32::from(generation > newest);
+        newest = generation;
+    }
+    writer.await.unwrap();
+    assert!(versions > 1, "the registry changed while it was read");
+}
+
 #[tokio::test]
 async fn a_login_scripts_chatter_is_skipped() {
     let scene = Scene::new([Fault::Chatter("Last login: today\n{tips}\n")]).await;

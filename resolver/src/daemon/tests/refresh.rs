@@ -51,6 +51,40 @@ async fn rollbacks_silent_changes_empty_fleets_and_broken_documents_are_refused_
 }
 
 #[tokio::test]
+async fn a_push_on_the_authority_is_applied_at_once_and_not_at_the_next_tick() {
+    let host = Host::new();
+    let (first, second) = (Echo::start("first").await, Echo::start("second").await);
+    let port = port();
+    let at = |generation: u64, echo: &Echo| {
+        let services = [("db", "me", format!("tcp://{}", echo.addr))];
+        let mut registry = host.registry(generation, &[("db", "shop", Some(port))], &services);
+        let policy = &mut registry["targets"][0]["service_resolver"];
+        (policy["refresh_seconds"], policy["max_stale_seconds"]) = (json!(86_400), json!(86_400));
+        registry
+    };
+    let daemon = host.start();
+    // Also the first registry of a host that had none, which until then is read every few seconds.
+    host.push(&at(1, &first)).await;
+    host.until_state("the first registry", |s| s.generation == Some(1)).await;
+    assert_eq!(ask_once(port).await.as_deref(), Some("first hi"));
+    for (generation, echo, answer) in [(2, &second, "second hi"), (3, &first, "first hi")] {
+        host.push(&at(generation, echo)).await;
+        host.until_state("the push", |s| s.generation == Some(generation)).await;
+        assert_eq!(ask_once(port).await.as_deref(), Some(answer));
+    }
+    // A version that is refused is looked at once, and the one after it at once.
+    host.push(&at(2, &second)).await;
+    host.until_state("the refusal", |s| s.state == "backing_off").await;
+    for _ in 0..100 {
+        assert_eq!(ask_once(port).await.as_deref(), Some("first hi"));
+    }
+    assert_eq!(host.state().unwrap().attempt, 1, "not over and over");
+    host.push(&at(4, &second)).await;
+    host.until_state("the repair", |s| s.state == "serving" && s.generation == Some(4)).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn changes_outside_the_directory_need_no_new_generation() {
     let host = Host::new();
     let echo = Echo::start("db").await;
