@@ -37,6 +37,11 @@ pub fn state_file(bytes: &[u8]) -> String {
     }
 }
 
+/// The bytes of an HTTP/1 request: passed on or refused, and a refused one has nothing for the backend.
+pub fn http_request(bytes: &[u8]) -> String {
+    crate::http::fuzz::request(bytes)
+}
+
 /// The words of a sentence without the numbers and names in it.
 fn plain(text: &str) -> String {
     text.split(' ').filter(|word| word.bytes().all(|b| b.is_ascii_lowercase())).collect()

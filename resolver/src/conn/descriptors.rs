@@ -38,7 +38,7 @@ impl Descriptors {
     /// Claims `count` descriptors that are about to be used, or are used already, unless that touches the reserve. `made` is
     /// one that was just made: the system hands out the lowest free number, so its number says how many there are at least,
     /// whoever holds them.
-    pub(super) fn claim(self: &Arc<Self>, count: usize, made: &impl AsRawFd) -> Option<Claim> {
+    pub(crate) fn claim(self: &Arc<Self>, count: usize, made: &impl AsRawFd) -> Option<Claim> {
         let number = usize::try_from(made.as_raw_fd()).unwrap_or(usize::MAX);
         let held = self.held.fetch_add(count, Ordering::Relaxed) + count;
         let claim = Claim { descriptors: Arc::clone(self), count };
@@ -46,12 +46,12 @@ impl Descriptors {
     }
 
     /// The same for something made earlier: a copy of its descriptor gets the lowest number now.
-    pub(super) fn claim_later(self: &Arc<Self>, count: usize, made: impl AsFd) -> Option<Claim> {
+    pub(crate) fn claim_later(self: &Arc<Self>, count: usize, made: impl AsFd) -> Option<Claim> {
         rustix::io::fcntl_dupfd_cloexec(made, 0).ok().and_then(|copy| self.claim(count, &copy))
     }
 
     /// Counts descriptors that are held in any case: listeners.
-    pub(super) fn count(self: &Arc<Self>, count: usize) -> Claim {
+    pub(crate) fn count(self: &Arc<Self>, count: usize) -> Claim {
         self.held.fetch_add(count, Ordering::Relaxed);
         Claim { descriptors: Arc::clone(self), count }
     }
@@ -68,18 +68,18 @@ impl Descriptors {
     }
 
     /// Whether an accept loop waits for descriptors; the others then leave the rest of the reserve alone.
-    pub(super) fn short(&self) -> bool {
+    pub(crate) fn short(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Marks the shortage for as long as the mark lives.
-    pub(super) fn mark_short(&self) -> Shortage<'_> {
+    pub(crate) fn mark_short(&self) -> Shortage<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         Shortage(self)
     }
 
     /// Says at most once a minute, for all listeners together, why accepting pauses.
-    pub(super) fn warn(&self, why: &str, bind: std::net::SocketAddr) {
+    pub(crate) fn warn(&self, why: &str, bind: std::net::SocketAddr) {
         let now = Instant::now();
         {
             let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,13 +94,13 @@ impl Descriptors {
 
 /// Descriptors that are in use, or about to be; given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     descriptors: Arc<Descriptors>,
     count: usize,
 }
 impl Claim {
     /// Gives back all but `count`.
-    pub(super) fn keep(&mut self, count: usize) {
+    pub(crate) fn keep(&mut self, count: usize) {
         let surplus = self.count.saturating_sub(count);
         self.count -= surplus;
         self.descriptors.held.fetch_sub(surplus, Ordering::Relaxed);
@@ -113,7 +113,7 @@ impl Drop for Claim {
 }
 
 /// An accept loop that waits for descriptors.
-pub(super) struct Shortage<'a>(&'a Descriptors);
+pub(crate) struct Shortage<'a>(&'a Descriptors);
 impl Drop for Shortage<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);

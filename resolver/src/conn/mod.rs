@@ -18,7 +18,11 @@ mod tests;
 mod walk;
 
 pub use bind::{BindError, Bound, Families, Reach, bind, holder_of, reach, refused};
+pub(crate) use bind::{describe_missing, listen, other_half};
+pub(crate) use copy::{Bulk, End, relay_ends};
+pub(crate) use descriptors::Claim;
 pub use descriptors::Descriptors;
+pub(crate) use dial::{Asker, DialError, Upstream, dial};
 pub use dial::{Dialer, NoFleet, Opening, OwnListeners};
 pub use frontend::{Ending, Frontend};
 

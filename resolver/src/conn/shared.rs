@@ -1,4 +1,5 @@
 //! What the accept loop and every connection of a frontend see.
+use super::dial::Asker;
 use super::ledger::Slot;
 use super::{Backend, Context, FrontendId};
 use arc_swap::ArcSwap;
@@ -42,6 +43,15 @@ impl Shared {
             cut: CancellationToken::new(),
             missing_half: Mutex::new(missing_half),
             context,
+        }
+    }
+    pub(super) fn asker(&self) -> Asker<'_> {
+        Asker {
+            id: &self.id,
+            budget: self.budget,
+            answered_last: &self.answered_last,
+            own: &self.context.own,
+            dialer: &*self.context.dialer,
         }
     }
     pub(super) fn set_missing_half(&self, clause: Option<String>) {

@@ -78,7 +78,8 @@ async fn reach(
     shared: &Shared,
     early: &mut Vec<u8>,
 ) -> Result<Upstream, Unreached> {
-    let mut dial = std::pin::pin!(dial::dial(backend, shared));
+    let asker = shared.asker();
+    let mut dial = std::pin::pin!(dial::dial(backend, &asker));
     tokio::select! {
         biased;
         reached = &mut dial => return reached.map_err(Unreached::Refused),

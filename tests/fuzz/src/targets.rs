@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// All of them.
 pub fn all() -> Vec<Target> {
-    vec![api_body(), state_file(), registry()]
+    vec![api_body(), state_file(), registry(), http_request()]
 }
 
 /// Bodies of the control API: answered, never more lenient than JSON.
@@ -34,6 +34,39 @@ pub fn api_body() -> Target {
             "null",
             "1e999",
             "-0",
+        ],
+    }
+}
+
+/// Raw request bytes: passed on or refused, however they are split; never bytes for the backend of a refused request.
+pub fn http_request() -> Target {
+    let seeds = [
+        "GET / HTTP/1.1\r\nHost: a.test\r\nAccept: */*\r\n\r\n",
+        "POST /a?b HTTP/1.1\r\nHost: a.test:80\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
+        "POST / HTTP/1.1\r\nHost: [::1]\r\nTransfer-Encoding: chunked\r\nTE: trailers\r\n\r\n5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n",
+        "GET http://b.test/x HTTP/1.0\r\nConnection: close, X\r\nX: y\r\n\r\n",
+        "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nframes",
+        "\r\nOPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+    ];
+    Target {
+        name: "http_request",
+        check: |bytes| shape(stado_resolver::fuzz::http_request(bytes)),
+        seeds: seeds.map(|seed| seed.as_bytes().to_vec()).into(),
+        words: &[
+            "\r\n",
+            "\n",
+            "\r",
+            "Host: b\r\n",
+            "Content-Length: 5\r\n",
+            "Content-Length: 6\r\n",
+            "Transfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: gzip\r\n",
+            "Connection: host\r\n",
+            " : ",
+            "0\r\n\r\n",
+            "HTTP/1.0",
+            "http://",
+            "ffffffffffffffff",
         ],
     }
 }

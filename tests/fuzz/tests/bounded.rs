@@ -26,6 +26,11 @@ fn registry() {
     bounded(&targets::registry());
 }
 
+#[test]
+fn http_request() {
+    bounded(&targets::http_request());
+}
+
 /// A target that cannot fail would be none.
 #[test]
 fn a_broken_promise_is_found() {

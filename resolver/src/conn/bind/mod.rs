@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 pub struct Bound {
     /// The address that people are given. Its own family is always ours.
     pub addr: SocketAddr,
-    pub(super) listeners: Vec<TcpListener>,
+    pub(crate) listeners: Vec<TcpListener>,
     /// Who holds the other family's half, when it is missing: `[::1]:15432 is held by pid 7 (nginx)`.
     pub missing_half: Option<String>,
 }
@@ -79,7 +79,7 @@ pub fn bind(addr: SocketAddr, families: Families) -> Result<Bound, BindError> {
 }
 
 /// The same port on the other loopback family, for the two canonical loopback addresses.
-pub(super) fn other_half(addr: SocketAddr) -> Option<SocketAddr> {
+pub(crate) fn other_half(addr: SocketAddr) -> Option<SocketAddr> {
     match addr.ip() {
         IpAddr::V4(Ipv4Addr::LOCALHOST) => Some(SocketAddr::new(Ipv6Addr::LOCALHOST.into(), addr.port())),
         IpAddr::V6(Ipv6Addr::LOCALHOST) => Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), addr.port())),
@@ -87,7 +87,7 @@ pub(super) fn other_half(addr: SocketAddr) -> Option<SocketAddr> {
     }
 }
 
-pub(super) fn listen(addr: SocketAddr) -> Result<TcpListener, BindError> {
+pub(crate) fn listen(addr: SocketAddr) -> Result<TcpListener, BindError> {
     socket::listen(addr).map_err(|source| BindError { addr, source })
 }
 
@@ -108,7 +108,7 @@ pub fn refused(error: &BindError) -> String {
 }
 
 /// One clause about a half that could not be bound, with its holder.
-pub(super) fn describe_missing(error: &BindError) -> String {
+pub(crate) fn describe_missing(error: &BindError) -> String {
     if error.source.kind() == io::ErrorKind::AddrInUse {
         let holder = holder_of(error.addr).unwrap_or_else(|| "unknown".to_owned());
         format!("{} is held by {holder}", error.addr)

@@ -3,6 +3,7 @@
 //! `machine` decides what one direction does next and is pure; `direction` does it; `driver` runs two of them until the
 //! connection ends; `side` is what they need of a socket or of a stream to another host. Small messages go through one
 //! buffer that the connections of a thread share, bulk through a pipe that exists while the direction is busy.
+mod bulk;
 mod direction;
 mod driver;
 mod machine;
@@ -16,25 +17,55 @@ mod tcp;
 use super::Context;
 use super::dial::Upstream;
 use super::ledger::{Entry, Outcome};
+pub(crate) use bulk::Bulk;
 use driver::{Broken, Ending, Relay};
 use pipe::Pipes;
 use remote::RemoteSide;
 use stado_fleet::fault::Blame;
+use stado_fleet::link::RemoteStream;
+use std::pin::Pin;
 use tcp::TcpSide;
 use tokio::net::TcpStream;
+
+/// One end of a relay.
+pub(crate) enum End<'a> {
+    /// A socket of this host.
+    Socket(&'a TcpStream),
+    /// A stream that is no socket: of the link, or under TLS.
+    Stream(Pin<Box<dyn RemoteStream>>),
+}
 
 /// Relays until both directions have ended, one side is reset, or a half-closed pair was silent for `linger`. `early`: bytes
 /// of the client that were taken already.
 pub(super) async fn relay(client: TcpStream, upstream: Upstream, early: Vec<u8>, entry: &mut Entry, context: &Context) {
+    let client = End::Socket(&client);
+    match upstream {
+        Upstream::Local(service) => relay_ends(client, End::Socket(&service), early, entry, context).await,
+        Upstream::Remote(service) => relay_ends(client, End::Stream(service), early, entry, context).await,
+    }
+}
+
+/// [`relay`] between two ends of any kind.
+pub(crate) async fn relay_ends(
+    client: End<'_>,
+    service: End<'_>,
+    early: Vec<u8>,
+    entry: &mut Entry,
+    context: &Context,
+) {
     let (linger, pipes) = (context.limits.linger, Pipes::new(&context.descriptors));
-    let ending = match upstream {
-        Upstream::Local(service) => {
-            let (client, service) = (TcpSide::new(&client), TcpSide::new(&service));
-            Relay::new(client, service, early, linger, &pipes).run(entry).await
+    let ending = match (client, service) {
+        (End::Socket(client), End::Socket(service)) => {
+            Relay::new(TcpSide::new(client), TcpSide::new(service), early, linger, &pipes).run(entry).await
         }
-        Upstream::Remote(service) => {
-            let (client, service) = (TcpSide::new(&client), RemoteSide::new(service));
-            Relay::new(client, service, early, linger, &pipes).run(entry).await
+        (End::Socket(client), End::Stream(service)) => {
+            Relay::new(TcpSide::new(client), RemoteSide::new(service), early, linger, &pipes).run(entry).await
+        }
+        (End::Stream(client), End::Socket(service)) => {
+            Relay::new(RemoteSide::new(client), TcpSide::new(service), early, linger, &pipes).run(entry).await
+        }
+        (End::Stream(client), End::Stream(service)) => {
+            Relay::new(RemoteSide::new(client), RemoteSide::new(service), early, linger, &pipes).run(entry).await
         }
     };
     let (outcome, blame) = match ending {

@@ -23,6 +23,9 @@ impl Pipe {
     pub(super) fn fill_from<T>(&self, _source: T) -> io::Result<usize> {
         match self.0 {}
     }
+    pub(super) fn fill_at_most<T>(&self, _source: T, _most: usize) -> io::Result<usize> {
+        match self.0 {}
+    }
     pub(super) fn drain_to<T>(&self, _destination: T, _held: usize) -> io::Result<usize> {
         match self.0 {}
     }

@@ -53,6 +53,10 @@ impl Pipe {
     pub(super) fn fill_from(&self, source: impl AsFd) -> io::Result<usize> {
         Ok(splice(source, None, &self.into, None, self.size, FLAGS)?)
     }
+    /// The same, up to `most` bytes.
+    pub(super) fn fill_at_most(&self, source: impl AsFd, most: usize) -> io::Result<usize> {
+        Ok(splice(source, None, &self.into, None, self.size.min(most), FLAGS)?)
+    }
     /// Moves up to `held` bytes on.
     pub(super) fn drain_to(&self, destination: impl AsFd, held: usize) -> io::Result<usize> {
         Ok(splice(&self.out, None, destination, None, held, FLAGS)?)

@@ -130,6 +130,6 @@ impl Drop for TcpSide<'_> {
     }
 }
 
-fn again(error: &io::Error) -> bool {
+pub(super) fn again(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

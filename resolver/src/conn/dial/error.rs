@@ -69,7 +69,7 @@ impl std::error::Error for DialError {}
 
 impl DialError {
     /// Whether the backend took the connection and reset it before it was of any use.
-    pub(in crate::conn) fn is_reset(&self) -> bool {
+    pub(crate) fn is_reset(&self) -> bool {
         let reset = |(_, error): &(SocketAddr, io::Error)| error.kind() == io::ErrorKind::ConnectionReset;
         matches!(self, Self::Refused(attempts) if attempts.iter().any(reset))
     }

@@ -1,6 +1,5 @@
 //! A loopback address of this host, on both literals when the backend is named `localhost` (proxy rule 3).
-use super::super::shared::Shared;
-use super::DialError;
+use super::{Asker, DialError};
 use stado_fleet::name::LoopbackAddr;
 use std::io;
 use std::net::SocketAddr;
@@ -13,13 +12,13 @@ use tokio::time::{sleep, timeout};
 const HEAD_START: Duration = Duration::from_millis(250);
 
 /// Connects within the budget; remembers which family of a pair answered.
-pub(super) async fn connect(addr: LoopbackAddr, shared: &Shared) -> Result<TcpStream, DialError> {
+pub(super) async fn connect(addr: LoopbackAddr, asker: &Asker<'_>) -> Result<TcpStream, DialError> {
     let mut candidates = addr.candidates();
-    if shared.answered_last.load(Ordering::Relaxed) == 1 {
+    if asker.answered_last.load(Ordering::Relaxed) == 1 {
         candidates.reverse();
     }
     for candidate in &candidates {
-        shared.context.own.check(*candidate, &shared.id).map_err(DialError::Loop)?;
+        asker.own.check(*candidate, asker.id).map_err(DialError::Loop)?;
     }
     let attempt = async {
         match *candidates.as_slice() {
@@ -27,13 +26,13 @@ pub(super) async fn connect(addr: LoopbackAddr, shared: &Shared) -> Result<TcpSt
             _ => one_by_one(&candidates).await,
         }
     };
-    let stream = timeout(shared.budget, attempt)
+    let stream = timeout(asker.budget, attempt)
         .await
-        .map_err(|_| DialError::Silent(candidates.clone(), shared.budget))?
+        .map_err(|_| DialError::Silent(candidates.clone(), asker.budget))?
         .map_err(DialError::Refused)?;
     if candidates.len() > 1 {
         let family = stream.peer_addr().is_ok_and(|peer| peer.is_ipv6());
-        shared.answered_last.store(u8::from(family), Ordering::Relaxed);
+        asker.answered_last.store(u8::from(family), Ordering::Relaxed);
     }
     // A socket without NODELAY still works; the connection is worth more than the option.
     let _ = stream.set_nodelay(true);

@@ -1,6 +1,5 @@
 //! A service on another host.
-use super::super::shared::Shared;
-use super::DialError;
+use super::{Asker, DialError};
 use stado_fleet::directory::Route;
 use stado_fleet::fault::Class;
 use stado_fleet::link::{Link, LinkError, RemoteStream, Stage};
@@ -49,10 +48,10 @@ fn no_way(sentence: &str) -> LinkError {
 }
 
 /// Opens `route` within the frontend's budget.
-pub(super) async fn open(route: &Route, shared: &Shared) -> Result<Pin<Box<dyn RemoteStream>>, DialError> {
+pub(super) async fn open(route: &Route, asker: &Asker<'_>) -> Result<Pin<Box<dyn RemoteStream>>, DialError> {
     let host = || route.active_host.to_string();
-    match timeout(shared.budget, shared.context.dialer.open(route, shared.budget)).await {
+    match timeout(asker.budget, asker.dialer.open(route, asker.budget)).await {
         Ok(opened) => opened.map_err(|error| DialError::Link { host: host(), error }),
-        Err(_) => Err(DialError::Unanswered { host: host(), budget: shared.budget }),
+        Err(_) => Err(DialError::Unanswered { host: host(), budget: asker.budget }),
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Enters a connection that was just accepted; `None` when the service has `limit` of them already (counted).
-    pub(in crate::conn) fn open(
+    pub(crate) fn open(
         ledger: &Ledger,
         slot: &Arc<Slot>,
         frontend: &Arc<FrontendId>,
@@ -87,13 +87,13 @@ impl Entry {
     }
 
     /// The dial or channel open starts.
-    pub(in crate::conn) fn opening(&mut self) {
+    pub(crate) fn opening(&mut self) {
         let note = self.life.opening(Timestamp::now());
         self.note(note);
     }
 
     /// The backend was reached.
-    pub(in crate::conn) fn opened(&mut self) {
+    pub(crate) fn opened(&mut self) {
         self.live.open(Timestamp::now());
         self.slot.opened.fetch_add(1, Ordering::Relaxed);
         let note = self.life.opened();
@@ -101,7 +101,7 @@ impl Entry {
     }
 
     /// Nothing was reached. `answered`: whoever was asked said no, rather than nothing.
-    pub(in crate::conn) fn refused(&mut self, why: Refusal, cause: &str, blame: Blame, answered: bool) {
+    pub(crate) fn refused(&mut self, why: Refusal, cause: &str, blame: Blame, answered: bool) {
         self.slot.refuse(why);
         self.end(Outcome::Refused(cause.into()), Some(blame));
         let note = if answered { self.life.open_refused() } else { self.life.open_unanswered() };
@@ -109,12 +109,12 @@ impl Entry {
     }
 
     /// Bytes of the client came while the backend is still being opened; [`Self::up`] is told when they go up.
-    pub(in crate::conn) fn sent_early(&mut self) {
+    pub(crate) fn sent_early(&mut self) {
         self.life.sent_early();
     }
 
     /// Bytes of the client went up.
-    pub(in crate::conn) fn up(&mut self, seen: Seen<'_>) {
+    pub(crate) fn up(&mut self, seen: Seen<'_>) {
         self.live.add_up(seen.len());
         if self.life.listens() {
             let note = self.life.asked(Timestamp::now(), seen.bytes());
@@ -123,30 +123,30 @@ impl Entry {
     }
 
     /// Bytes of the service came down.
-    pub(in crate::conn) fn down(&mut self, seen: Seen<'_>) {
+    pub(crate) fn down(&mut self, seen: Seen<'_>) {
         self.live.add_down(seen.len());
         let note = self.life.told(seen.bytes());
         self.note(note);
     }
 
     /// The client ended its stream.
-    pub(in crate::conn) fn client_ended(&mut self) {
+    pub(crate) fn client_ended(&mut self) {
         let note = self.life.client_ended();
         self.note(note);
     }
 
     /// Whether the next bytes of the service begin an answer that the ledger wants to see.
-    pub(in crate::conn) fn awaits_answer(&self) -> bool {
+    pub(crate) fn awaits_answer(&self) -> bool {
         self.route.is_some() && self.life.awaits_answer()
     }
 
     /// Whether the client may begin another request that the ledger wants to see.
-    pub(in crate::conn) fn expects_requests(&self) -> bool {
+    pub(crate) fn expects_requests(&self) -> bool {
         self.route.is_some() && self.life.speaks_http()
     }
 
     /// How the service's end broke an open connection, and after how many milliseconds.
-    pub(in crate::conn) fn broken(&self) -> Option<(&str, i128)> {
+    pub(crate) fn broken(&self) -> Option<(&str, i128)> {
         match (&self.outcome, self.live.opened()) {
             (Outcome::ServiceReset(cause), Some(opened)) => {
                 Some((cause, Timestamp::now().duration_since(opened).as_millis()))
@@ -156,7 +156,7 @@ impl Entry {
     }
 
     /// Names the ending; the entry closes when it is dropped.
-    pub(in crate::conn) fn end(&mut self, outcome: Outcome, blame: Option<Blame>) {
+    pub(crate) fn end(&mut self, outcome: Outcome, blame: Option<Blame>) {
         self.outcome = outcome;
         self.blame = blame;
     }

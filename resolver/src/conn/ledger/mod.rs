@@ -16,10 +16,9 @@ mod view;
 mod waits;
 
 pub use answers::AnswerTimes;
-pub(super) use entry::{Entry, Seen};
+pub(crate) use entry::{Entry, Seen};
 pub use recent::{Outcome, Recent};
-pub(super) use slot::Slot;
-pub use slot::{Counters, Refusal};
+pub use slot::{Counters, Refusal, Slot};
 
 use super::FrontendId;
 use stado_fleet::ledger::{AnswersFile, Wait};
@@ -51,7 +50,7 @@ impl Ledger {
     }
 
     /// The counters and recent connections of a frontend's service; shared by all frontends of the same name.
-    pub(super) fn slot(&self, id: &FrontendId) -> Arc<Slot> {
+    pub fn slot(&self, id: &FrontendId) -> Arc<Slot> {
         let mut slots = self.slots();
         let key = (Arc::clone(&id.service), id.consumer.clone());
         if let Some(slot) = slots.get(&key).and_then(Weak::upgrade) {

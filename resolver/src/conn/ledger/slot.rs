@@ -59,7 +59,7 @@ impl Counters {
 
 /// One (service, consumer).
 #[derive(Debug, Default)]
-pub(crate) struct Slot {
+pub struct Slot {
     pub(super) opened: AtomicU64,
     pub(super) active: AtomicU64,
     no_backend: AtomicU64,
@@ -95,7 +95,7 @@ impl Slot {
         taken < limit
     }
 
-    pub(in crate::conn) fn refuse(&self, why: Refusal) {
+    pub(crate) fn refuse(&self, why: Refusal) {
         let counter = match why {
             Refusal::NoBackend => &self.no_backend,
             Refusal::Limit => &self.limit,

@@ -1,0 +1,113 @@
+//! The running router: its listeners, its connections, and how they end.
+use super::HttpContext;
+use super::listen::{self, Shared};
+use super::serve1::Scheme;
+use super::tls::Tls;
+use crate::conn::Bound;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// How often connections to backends are looked at that nobody uses.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// A bound port, and what is spoken there.
+#[derive(Debug)]
+pub struct Listener {
+    /// The port.
+    pub bound: Bound,
+    /// In clear or over TLS.
+    pub scheme: Scheme,
+}
+
+/// A running router. Dropping it closes its listeners and leaves open connections alone.
+#[derive(Debug)]
+pub struct Router {
+    shared: Arc<Shared>,
+    running: Vec<Running>,
+    _sweeping: DropGuard,
+}
+#[derive(Debug)]
+struct Running {
+    addr: SocketAddr,
+    scheme: Scheme,
+    accepting: JoinHandle<Bound>,
+}
+
+impl Router {
+    /// Starts accepting on every listener; those over TLS need `tls`. Must run inside a tokio runtime.
+    pub fn start(context: Arc<HttpContext>, listeners: Vec<Listener>, tls: Option<Arc<Tls>>) -> Self {
+        let shared = Arc::new(Shared::new(context, tls));
+        let running = listeners.into_iter().map(|Listener { bound, scheme }| {
+            let addr = bound.addr;
+            shared.context.conn.own.enter(addr, "the router".into());
+            Running { addr, scheme, accepting: tokio::spawn(listen::run(bound, scheme, Arc::clone(&shared))) }
+        });
+        let running = running.collect();
+        let sweeping = CancellationToken::new();
+        tokio::spawn(sweep(Arc::clone(&shared.context), sweeping.clone()));
+        Self { shared, running, _sweeping: sweeping.drop_guard() }
+    }
+
+    /// What connections see.
+    pub fn context(&self) -> &Arc<HttpContext> {
+        &self.shared.context
+    }
+
+    /// Where it listens, and what is spoken there.
+    pub fn local_addrs(&self) -> impl Iterator<Item = (SocketAddr, Scheme)> {
+        self.running.iter().map(|running| (running.addr, running.scheme))
+    }
+
+    /// Connections of clients now.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.len()
+    }
+
+    /// Stops accepting and gives the listeners back, still open. Connections end with the answer they are about, or, when
+    /// they are another protocol's, go on to their own end; see [`Self::close`].
+    pub async fn release(&mut self) -> Vec<Listener> {
+        self.shared.stop.cancel();
+        let mut listeners = Vec::new();
+        for Running { addr, scheme, accepting } in self.running.drain(..) {
+            self.shared.context.conn.own.leave(addr);
+            // An error would mean that the loop panicked: its listeners are closed then as well.
+            if let Ok(bound) = accepting.await {
+                listeners.push(Listener { bound, scheme });
+            }
+        }
+        self.shared.context.drain();
+        listeners
+    }
+
+    /// Stops accepting at once, lets every connection finish its answer for up to `grace`, then resets the rest.
+    pub async fn close(mut self, grace: Duration) {
+        drop(self.release().await);
+        self.shared.connections.close();
+        if timeout(grace, self.shared.connections.wait()).await.is_err() {
+            self.shared.cut.cancel();
+            self.shared.connections.wait().await;
+        }
+        self.shared.context.pool.clear();
+    }
+}
+impl Drop for Router {
+    fn drop(&mut self) {
+        self.shared.stop.cancel();
+        for running in &self.running {
+            self.shared.context.conn.own.leave(running.addr);
+        }
+    }
+}
+
+async fn sweep(context: Arc<HttpContext>, stop: CancellationToken) {
+    let mut ticks = interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        context.pool.sweep(context.limits.backend_idle);
+    }
+    context.pool.clear();
+}

@@ -1,0 +1,8 @@
+//! The router over real sockets, with the bytes of both ends in sight. Each test is named after what it promises.
+mod bodies;
+mod connections;
+mod heads;
+mod lives;
+mod pages;
+mod support;
+mod upgrades;
