@@ -42,17 +42,18 @@ pub(super) async fn relay(client: TcpStream, upstream: Upstream, early: Vec<u8>,
     match upstream {
         Upstream::Local(service) => relay_ends(client, End::Socket(&service), early, entry, context).await,
         Upstream::Remote(service) => relay_ends(client, End::Stream(service), early, entry, context).await,
-    }
+    };
 }
 
-/// [`relay`] between two ends of any kind.
+/// [`relay`] between two ends of any kind. Whether it ended as it should; else an end that is no socket of ours was dropped
+/// without its end, and whoever holds its socket has to reset that.
 pub(crate) async fn relay_ends(
     client: End<'_>,
     service: End<'_>,
     early: Vec<u8>,
     entry: &mut Entry,
     context: &Context,
-) {
+) -> bool {
     let (linger, pipes) = (context.limits.linger, Pipes::new(&context.descriptors));
     let ending = match (client, service) {
         (End::Socket(client), End::Socket(service)) => {
@@ -68,6 +69,7 @@ pub(crate) async fn relay_ends(
             Relay::new(RemoteSide::new(client), RemoteSide::new(service), early, linger, &pipes).run(entry).await
         }
     };
+    let done = matches!(ending, Ending::Done);
     let (outcome, blame) = match ending {
         Ending::Done => (Outcome::Done, None),
         Ending::Broken(Broken::Client) => (Outcome::ClientReset, Some(Blame::Caller)),
@@ -77,4 +79,5 @@ pub(crate) async fn relay_ends(
         Ending::Lingered => (Outcome::Lingered, None),
     };
     entry.end(outcome, blame);
+    done
 }

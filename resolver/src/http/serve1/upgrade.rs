@@ -23,12 +23,14 @@ impl Switch {
         let context = Arc::clone(&conn.context);
         let mut keep = None;
         let service = self.far.into_end(&mut keep);
-        let clear = conn.stream.clear().cloned();
+        let (clear, socket) = (conn.stream.clear().cloned(), conn.stream.socket().clone());
         let client = match &clear {
             Some(socket) => End::Socket(socket.tcp()),
             None => End::Stream(Box::pin(conn.stream)),
         };
-        relay_ends(client, service, early, &mut self.entry, &context.conn).await;
+        if !relay_ends(client, service, early, &mut self.entry, &context.conn).await {
+            socket.reset_on_close();
+        }
         drop((self.site, self.place));
     }
 }

@@ -5,4 +5,5 @@ mod heads;
 mod lives;
 mod pages;
 mod support;
+mod tls;
 mod upgrades;

@@ -1,6 +1,7 @@
 //! A router on a port of its own, backends that are raw sockets, and conditions with a deadline.
 use crate::conn::ledger::{Counters, Ledger};
 use crate::conn::{self, Backend, Bound, Families, FrontendId, NoFleet};
+use crate::http::tls::Tls;
 use crate::http::{HttpContext, Limits, Listener, Protocol, Router, Routes, Scheme, Site, Table};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,11 +40,20 @@ impl Rig {
     }
 
     pub(super) async fn with(limits: Limits) -> Self {
+        Self::start(limits, Scheme::Http, None).await
+    }
+
+    /// One that speaks TLS.
+    pub(super) async fn over_tls(tls: Arc<Tls>) -> Self {
+        Self::start(Limits::default(), Scheme::Https, Some(tls)).await
+    }
+
+    async fn start(limits: Limits, scheme: Scheme, tls: Option<Arc<Tls>>) -> Self {
         let conn = conn::Context::new(Arc::new(NoFleet), Ledger::new());
         let context = Arc::new(HttpContext::new(Arc::new(Routes::default()), conn, Arc::default(), None, limits));
         let bound = free_port();
         let addr = bound.addr;
-        let router = Router::start(Arc::clone(&context), vec![Listener { bound, scheme: Scheme::Http }], None);
+        let router = Router::start(Arc::clone(&context), vec![Listener { bound, scheme }], tls);
         let backend = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let rig = Self { router: Some(router), context, addr, backend };
         rig.route(&[("a.test", rig.backend())]);
@@ -56,6 +66,10 @@ impl Rig {
 
     /// Puts a table of these hosts in force.
     pub(super) fn route(&self, hosts: &[(&str, Backend)]) {
+        self.route_as(Protocol::Http1, hosts);
+    }
+
+    pub(super) fn route_as(&self, protocol: Protocol, hosts: &[(&str, Backend)]) {
         let mut table = Table::default();
         for (host, backend) in hosts {
             let id = FrontendId { service: (*host).into(), consumer: None, bind: self.addr };
@@ -64,7 +78,7 @@ impl Rig {
                 service: (*host).into(),
                 consumer: None,
                 host: (*host).into(),
-                protocol: Protocol::Http1,
+                protocol,
                 backend: backend.clone(),
                 since: jiff::Timestamp::UNIX_EPOCH,
                 budget: Duration::from_secs(3),
