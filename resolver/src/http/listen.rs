@@ -32,8 +32,14 @@ pub(super) struct Shared {
     pub(super) cut: CancellationToken,
 }
 impl Shared {
-    pub(super) fn new(context: Arc<HttpContext>) -> Self {
-        Self { context, connections: TaskTracker::new(), stop: CancellationToken::new(), cut: CancellationToken::new() }
+    pub(super) fn new(context: Arc<HttpContext>, tls: Option<Arc<Tls>>) -> Self {
+        Self {
+            context,
+            tls,
+            connections: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            cut: CancellationToken::new(),
+        }
     }
 }
 

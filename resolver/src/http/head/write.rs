@@ -16,11 +16,7 @@ pub(in crate::http) fn write_request(request: &Request<'_, '_>, truth: &True, ho
             Kind::Loop => seen.push(field.value),
             Kind::Upgrade if request.upgrade => put_field(out, field),
             Kind::Expect if request.version == super::Version::Http10 => {}
-            Kind::Expect | Kind::Accept | Kind::Other => {
-                if !request.options.names_fields || !is_named(request.fields, field.name) {
-                    put_field(out, field);
-                }
-            }
+            Kind::Expect | Kind::Accept | Kind::Other if !is_removed(request, field) => put_field(out, field),
             _ => {}
         }
     }
@@ -36,6 +32,11 @@ pub(in crate::http) fn write_request(request: &Request<'_, '_>, truth: &True, ho
         (false, true) => b"TE: trailers\r\nConnection: TE\r\n\r\n",
         (false, false) => b"\r\n",
     });
+}
+
+/// Whether `Connection` names the field.
+fn is_removed(request: &Request<'_, '_>, field: &Header<'_>) -> bool {
+    request.options.names_fields && is_named(request.fields, field.name)
 }
 
 /// What the client of a response has to be told about its connection.
