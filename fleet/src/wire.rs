@@ -66,6 +66,9 @@ pub struct Service {
     /// Since when the status holds, RFC 3339 (an addition of Stado).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+    /// Something worth knowing beside it: why an http service has no address now (an addition of Stado).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// Answer of `GET /v1/services`.

@@ -68,6 +68,9 @@ pub struct MeshFlags {
     /// Further certificates with their keys (PEM); a client is shown the one for the name it asks for
     #[arg(long, value_name = "CERT:KEY", value_delimiter = ',')]
     pub http_certificates: Vec<String>,
+    /// Write every answered request into this file; off without it
+    #[arg(long, value_name = "PATH")]
+    pub http_access_log: Option<String>,
     /// Print every setting with each source that set it, and exit
     #[arg(long)]
     pub print_parsed_fields: bool,

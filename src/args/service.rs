@@ -46,7 +46,7 @@ pub struct RegisterArgs {
     /// What it speaks, for people and listings
     #[arg(long, default_value = "")]
     pub app_protocol: String,
-    /// Hostname of an http service
+    /// Hostname of an http service [default: <name with hyphens>.localhost]
     #[arg(long, default_value = "")]
     pub http_host: String,
     /// Port wished for the stable address

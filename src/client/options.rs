@@ -10,7 +10,7 @@ pub enum Kind {
     /// A stable `host:port` of its own.
     #[default]
     Tcp,
-    /// Reached by hostname through the HTTP router; needs [`RegistrationOptions::http_host`].
+    /// Reached by hostname through the HTTP router.
     Http,
 }
 
@@ -46,7 +46,7 @@ pub struct RegistrationOptions {
     pub kind: Kind,
     /// Display hint (`postgres`, `grpc`, …).
     pub app_protocol: Option<String>,
-    /// Hostname of an HTTP service.
+    /// Hostname of an HTTP service; made of the name when absent (`checkout.api` → `checkout-api.localhost`).
     pub http_host: Option<String>,
     /// Stable port wished for; advice, not a claim.
     pub preferred_port: Option<u16>,

@@ -1,6 +1,6 @@
 //! What a daemon is started with. Values only: layers, environment and homes belong to the command line.
 use super::identity::Host;
-use crate::{docker, gate, mesh};
+use crate::{docker, gate, http, mesh};
 use stado_fleet::authority::Refusals;
 use stado_fleet::ledger::PublishedPaths;
 use stado_fleet::link::LinkConfig;
@@ -19,6 +19,8 @@ pub struct Config {
     pub metrics_bind: Option<SocketAddr>,
     /// The container adapter of the mesh; `None` is off.
     pub docker: Option<docker::Config>,
+    /// The HTTP router of the mesh; `None` is off.
+    pub http: Option<http::HttpConfig>,
     /// The fleet side; `None` is the mesh alone (`devmeshd`), which never touches `~/.stado`.
     pub fleet: Option<FleetConfig>,
     /// Version that the APIs report.

@@ -1,5 +1,6 @@
 //! `io.devmesh.http-host` templates. What is filled in stays one label of the hostname, because a certificate for
 //! `*.dev.example.com` covers exactly one (`mesh.md`, "The shared HTTP proxy and TLS").
+use crate::http::hostname::{LABEL_MAX, slug};
 
 /// What a template can name.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,9 +14,6 @@ pub struct Words<'a> {
     /// `{service}`: the Compose service; empty without Compose.
     pub service: &'a str,
 }
-
-/// Longest label of a hostname, in bytes.
-const LABEL_MAX: usize = 63;
 
 /// Replaces every `{word}`. `checkout.api` becomes `checkout-api`. A text without braces is returned as it is.
 pub fn fill(template: &str, words: &Words<'_>) -> Result<String, String> {
@@ -55,19 +53,6 @@ fn value(word: &str, words: &Words<'_>) -> Result<String, String> {
         slug if slug.is_empty() => Err(format!("{{{word}}} has no letter or digit")),
         slug => Ok(slug),
     }
-}
-
-/// Lower case, every run of other characters one hyphen, none at the ends.
-fn slug(text: &str) -> String {
-    let mut slug = String::new();
-    for c in text.chars() {
-        if c.is_ascii_alphanumeric() {
-            slug.push(c.to_ascii_lowercase());
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-    }
-    slug.trim_end_matches('-').to_owned()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! `io.devmesh.<key>` describes one service, `io.devmesh.<id>.<key>` one more per `<id>`. One wrong service takes no
 //! other with it.
 use super::host_template::{self, Words};
+use crate::http::hostname;
 use crate::mesh::Kind;
 use crate::mesh::names;
 use stado_fleet::name::ServiceName;
@@ -199,8 +200,8 @@ impl One<'_> {
         }
         let text = self.get("http-host");
         if text.is_empty() {
-            let (host, kind) = (self.label("http-host"), self.label("kind"));
-            return self.fault("http-host", format!("{host} is required when {kind}=http"));
+            let made = hostname::of_service(name.as_str()).or_else(|why| self.fault("http-host", why))?;
+            return names::hostname(&made).map(Some).or_else(|error| self.fault("http-host", error.to_string()));
         }
         let (project, service) = compose(self.labels).unwrap_or_default();
         let words = Words { name: name.as_str(), container: self.container, project, service };

@@ -53,7 +53,6 @@ fn wrong_labels_are_named_in_the_contracts_words() {
     assert_eq!(wrong("preferred-port", "65536").reason, r#"invalid io.devmesh.preferred-port="65536""#);
     assert_eq!(wrong("kind", "udp").reason, r#"unsupported io.devmesh.kind="udp""#);
     assert!(wrong("name", "A_b").reason.starts_with(r#"service name "A_b" must match"#));
-    assert_eq!(wrong("kind", "http").reason, "io.devmesh.http-host is required when io.devmesh.kind=http");
     assert!(wrong("follow-health", "maybe").reason.ends_with("write true or false"));
 }
 

@@ -1,4 +1,5 @@
 //! What the router is started with. Values only: layers and their sources belong to the command line.
+use super::tls::TlsSettings;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,12 +9,21 @@ use std::time::Duration;
 pub struct HttpConfig {
     /// Where plain HTTP is served; `None` is nowhere.
     pub http: Option<SocketAddr>,
-    /// Where HTTPS is served; `None` is nowhere.
+    /// Where HTTPS is served once there is a certificate; `None` is nowhere.
     pub https: Option<SocketAddr>,
     /// Bounds and deadlines.
     pub limits: Limits,
     /// The access log; `None` is off.
     pub access: Option<AccessLog>,
+    /// Certificates. Without one that loads, HTTPS is not served.
+    pub tls: TlsSettings,
+}
+
+impl HttpConfig {
+    /// With these certificates, under this configuration's own deadline.
+    pub fn with(self, tls: &TlsSettings) -> Self {
+        Self { tls: TlsSettings { hello: self.limits.hello_deadline, ..tls.clone() }, ..self }
+    }
 }
 
 /// Bounds of the router. [`Default`] carries the documented values.

@@ -54,7 +54,7 @@ pub struct Site {
 
 impl Site {
     /// Whether a request would find the same behind both.
-    pub fn same_as(&self, other: &Self) -> bool {
+    pub(super) fn same_as(&self, other: &Self) -> bool {
         let backend = match (&self.backend, &other.backend) {
             (Backend::Local(a), Backend::Local(b)) => a == b,
             (Backend::Fleet(a), Backend::Fleet(b)) => a == b,

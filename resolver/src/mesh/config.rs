@@ -1,6 +1,6 @@
 //! What a mesh is started with. Values only: layering and provenance belong to the command line.
 use super::error::MeshError;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -31,10 +31,6 @@ pub struct Config {
     pub also_bind: Vec<IpAddr>,
     /// Addresses among them that may reach beyond this machine, because somebody said so twice.
     pub beyond_this_machine: Vec<IpAddr>,
-    /// Where the HTTP router listens; only the URL of http services is made from it.
-    pub http_addr: Option<SocketAddr>,
-    /// Where the HTTPS router listens, when a certificate is loaded; wins over `http_addr` in URLs.
-    pub https_addr: Option<SocketAddr>,
     /// Version that `GET /v1/health` reports.
     pub version: &'static str,
     /// Values that replace those of the start while the mesh runs: what a reload of the configuration found.
@@ -67,8 +63,6 @@ impl Default for Config {
             shutdown_timeout: Duration::from_secs(5),
             also_bind: Vec::new(),
             beyond_this_machine: Vec::new(),
-            http_addr: Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 8088)),
-            https_addr: None,
             version: env!("CARGO_PKG_VERSION"),
             tuning: None,
         }
@@ -101,35 +95,11 @@ impl Config {
             shutdown_timeout: self.shutdown_timeout,
         }
     }
-
-    /// The address that an http service is announced under (mesh contract §1.5).
-    pub(crate) fn http_url(&self, hostname: &str) -> String {
-        let (scheme, addr, usual) = match (self.https_addr, self.http_addr) {
-            (Some(addr), _) => ("https", Some(addr), 443),
-            (None, addr) => ("http", addr, 80),
-        };
-        match addr.map(|a| a.port()).filter(|port| *port != usual) {
-            Some(port) => format!("{scheme}://{hostname}:{port}"),
-            None => format!("{scheme}://{hostname}"),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn urls_name_the_port_only_when_it_is_not_the_usual_one() {
-        let url = |http: Option<u16>, https: Option<u16>| {
-            let at = |p| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), p);
-            Config { http_addr: http.map(at), https_addr: https.map(at), ..Config::default() }.http_url("a.test")
-        };
-        assert_eq!(url(Some(8088), None), "http://a.test:8088");
-        assert_eq!(url(Some(80), None), "http://a.test");
-        assert_eq!(url(Some(8088), Some(8443)), "https://a.test:8443");
-        assert_eq!(url(None, Some(443)), "https://a.test");
-    }
 
     #[test]
     fn impossible_values_are_refused_in_the_contracts_words() {

@@ -5,7 +5,7 @@
 pub struct Metric {
     /// Name on the page, without `stado_` in front; samples of a counter have `_total` behind it.
     pub name: &'static str,
-    /// `counter` or `gauge`.
+    /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
     /// What it tells.
     pub help: &'static str,
@@ -19,6 +19,10 @@ const fn counter(name: &'static str, help: &'static str, labels: &'static [&'sta
 
 const fn gauge(name: &'static str, help: &'static str, labels: &'static [&'static str]) -> Metric {
     Metric { name, kind: "gauge", help, labels }
+}
+
+const fn histogram(name: &'static str, help: &'static str, labels: &'static [&'static str]) -> Metric {
+    Metric { name, kind: "histogram", help, labels }
 }
 
 const ROW: &[&str] = &["service", "consumer"];
@@ -44,6 +48,12 @@ pub(super) const REFUSED_LOOP: Metric =
 pub(super) const BYTES_UP: Metric = counter("bytes_from_clients", "Bytes from clients to backends", ROW);
 pub(super) const BYTES_DOWN: Metric = counter("bytes_to_clients", "Bytes from backends to clients", ROW);
 pub(super) const ACTIVE: Metric = gauge("connections_active", "Connections now", ROW);
+pub(super) const REQUESTS: Metric =
+    counter("http_requests", "Requests answered by hostname", &["service", "consumer", "class"]);
+pub(super) const SECONDS: Metric = histogram("http_request_seconds", "How long requests took", ROW);
+pub(super) const IN_FLIGHT: Metric = gauge("http_requests_in_flight", "Requests now", ROW);
+pub(super) const BODIES_UP: Metric = counter("http_bytes_from_clients", "Bytes of request bodies", ROW);
+pub(super) const BODIES_DOWN: Metric = counter("http_bytes_to_clients", "Bytes of response bodies", ROW);
 
 /// All of them, in the order of the page.
 pub const ALL: &[Metric] = &[
@@ -64,4 +74,9 @@ pub const ALL: &[Metric] = &[
     BYTES_UP,
     BYTES_DOWN,
     ACTIVE,
+    REQUESTS,
+    SECONDS,
+    IN_FLIGHT,
+    BODIES_UP,
+    BODIES_DOWN,
 ];

@@ -3,13 +3,15 @@ use super::allocator::Stage;
 use super::error::Code;
 use super::metric_names::{self as names, Metric};
 use super::metrics_connections::Connections;
+use super::metrics_requests::Requests;
 use crate::conn::ledger::Ledger;
+use crate::http::Sites;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 type Labels = [(&'static str, &'static str); 1];
 
@@ -43,7 +45,7 @@ fn put(registry: &mut Registry, metric: Metric, own: impl prometheus_client::reg
 }
 
 impl Metrics {
-    pub(crate) fn new(ledger: Ledger) -> Self {
+    pub(crate) fn new(ledger: Ledger, sites: Arc<Sites>) -> Self {
         let metrics = Self {
             registry: Mutex::new(Registry::with_prefix("stado")),
             registrations: Family::default(),
@@ -67,6 +69,7 @@ impl Metrics {
             put(registry, names::FRONTENDS, metrics.frontends.clone());
             put(registry, names::EVENT_READERS, metrics.event_readers.clone());
             registry.register_collector(Box::new(Connections(ledger)));
+            registry.register_collector(Box::new(Requests(sites)));
         });
         metrics
     }

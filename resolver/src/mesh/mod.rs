@@ -15,12 +15,14 @@ mod error;
 mod events;
 mod frontends;
 mod hold;
+mod hosts;
 mod ids;
 mod lease;
 mod manage;
 pub mod metric_names;
 mod metrics;
 mod metrics_connections;
+mod metrics_requests;
 pub mod names;
 mod record;
 mod register;
@@ -46,6 +48,8 @@ pub use metrics::Metrics;
 pub use record::{Kind, Publication, Source};
 
 use crate::conn;
+use crate::http::{Listening, Sites};
+use arc_swap::ArcSwap;
 use clock::Clock;
 use events::Events;
 use frontends::Frontends;
@@ -74,6 +78,8 @@ pub struct Mesh {
     ports: Store<i64>,
     hosts: Store<String>,
     frontends: Frontends,
+    sites: Arc<Sites>,
+    router: ArcSwap<Listening>,
     events: Events,
     metrics: Metrics,
     docker: AtomicU8,
@@ -116,19 +122,19 @@ impl Mesh {
     }
 
     fn list_where(&self, wanted: impl Fn(&record::Record) -> bool) -> Vec<Service> {
-        let core = self.read();
+        let (core, router) = (self.read(), self.router.load());
         let all = core.registry.iter().filter(|(_, record)| wanted(record));
-        all.map(|(name, record)| view::service(name, record, &self.config)).collect()
+        all.map(|(name, record)| view::service(name, record, &router)).collect()
     }
 
     /// One service. `name` is not validated: an impossible one is unknown.
     pub fn resolve(&self, name: &str) -> Result<Service, Refusal> {
-        self.look_up(name, |name, record| view::service(name, record, &self.config))
+        self.look_up(name, |name, record| view::service(name, record, &self.router.load()))
     }
 
     /// One service with its backend and owner.
     pub fn inspect(&self, name: &str) -> Result<Inspect, Refusal> {
-        let mut found = self.look_up(name, |name, record| view::inspect(name, record, &self.config))?;
+        let mut found = self.look_up(name, |name, record| view::inspect(name, record, &self.router.load()))?;
         if let Ok(name) = name.parse()
             && let Some(half) = self.frontends.missing_part(&name)
         {
@@ -147,9 +153,21 @@ impl Mesh {
         }
     }
 
+    /// Every service as [`Mesh::inspect`] shows it, by name, with the time since which its status holds.
+    pub fn overview(&self) -> Vec<(Inspect, jiff::Timestamp)> {
+        let (core, router) = (self.read(), self.router.load());
+        let all = core.registry.iter();
+        all.map(|(name, record)| (view::inspect(name, record, &router), record.since.wall)).collect()
+    }
+
     /// Changes from now on, with a snapshot in front.
     pub fn events(self: &Arc<Self>) -> Changes {
         Changes { mesh: self.clone(), receiver: self.events.subscribe(), whole: true }
+    }
+
+    /// Wakes at every change from now on; what changed is asked for.
+    pub(crate) fn changes(&self) -> tokio::sync::broadcast::Receiver<Arc<Event>> {
+        self.events.subscribe()
     }
 
     /// The daemon's health; always `ok`, whatever Docker says.
@@ -202,10 +220,16 @@ impl Mesh {
     /// Makes the running frontend and the event stream follow what the core says of `name`.
     fn settle(&self, name: &ServiceName) {
         self.frontends.sync(name, || self.current_backend(name));
+        self.settle_host(name);
+        self.tell(name);
+    }
+
+    /// Sends what `name` is now to whoever listens.
+    fn tell(&self, name: &ServiceName) {
         self.events.send(|| {
             let core = self.read();
             let record = core.registry.get(name)?;
-            Some(Event::Changed { service: view::service(name, record, &self.config) })
+            Some(Event::Changed { service: view::service(name, record, &self.router.load()) })
         });
     }
 
@@ -213,13 +237,7 @@ impl Mesh {
         let core = self.read();
         match core.registry.get(name) {
             None => conn::Backend::None("forgotten".into()),
-            Some(record) => match &record.backend {
-                Some(backend) => match &backend.via {
-                    Some(route) => conn::Backend::Fleet(route.clone()),
-                    None => conn::Backend::Local(backend.addr),
-                },
-                None => conn::Backend::None(record.reason.clone()),
-            },
+            Some(record) => record.stands_behind(),
         }
     }
 

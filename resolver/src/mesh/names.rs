@@ -1,5 +1,6 @@
 //! Texts of a request that become names: service names and hostnames, refused in the contract's words.
 use super::error::Refusal;
+use crate::http::hostname;
 use stado_fleet::name::ServiceName;
 use std::fmt::Write as _;
 
@@ -14,7 +15,8 @@ pub fn service_name(text: &str) -> Result<ServiceName, Refusal> {
     })
 }
 
-/// Reads `http_host`: trimmed, lower-cased, one trailing dot removed; refused when it is empty or more than a hostname.
+/// Reads `http_host`: trimmed, lower-cased, one trailing dot removed; refused when it is empty, more than a hostname, or ours
+/// (proxy rule 21).
 pub fn hostname(text: &str) -> Result<String, Refusal> {
     let lower = text.trim().to_lowercase();
     let host = lower.strip_suffix('.').unwrap_or(&lower);
@@ -24,6 +26,13 @@ pub fn hostname(text: &str) -> Result<String, Refusal> {
     if host.contains([':', '/', '@']) {
         let shown = quoted(text);
         return Err(Refusal::Request(format!("http_host {shown} must be a hostname without scheme, path, or port")));
+    }
+    if hostname::is_reserved(host) {
+        let shown = quoted(text);
+        return Err(Refusal::Request(format!(
+            "http_host {shown} is reserved: {} and all names under it are this daemon's own",
+            hostname::OWN
+        )));
     }
     Ok(host.to_owned())
 }
@@ -73,9 +82,19 @@ mod tests {
     }
 
     #[test]
+    fn our_own_hostname_is_given_to_nobody() {
+        for ours in ["stado.localhost", "STADO.localhost.", "a.stado.localhost", "*.stado.localhost"] {
+            let text = hostname(ours).unwrap_err().to_string();
+            assert!(text.contains("is reserved") && text.contains("stado.localhost"), "{text}");
+        }
+        assert!(hostname("mystado.localhost").is_ok());
+    }
+
+    #[test]
     fn hostnames_are_normalised_and_only_hostnames() {
         assert_eq!(hostname(" API.Test. ").unwrap(), "api.test");
         assert_eq!(hostname("a b_c?*").unwrap(), "a b_c?*");
+        assert_eq!(hostname("*.Web.Test").unwrap(), "*.web.test");
         for missing in ["", "  ", "."] {
             assert_eq!(hostname(missing).unwrap_err().to_string(), "http_host is required for kind=http");
         }

@@ -1,6 +1,7 @@
 //! What is said and known of a name: a producer's claim, and the record that it leaves.
 use super::backend::Backend;
 use super::clock::Now;
+use crate::conn;
 use stado_fleet::name::ServiceName;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -99,6 +100,15 @@ pub(super) struct Record {
 }
 
 impl Record {
+    /// What new connections and requests are given.
+    pub(super) fn stands_behind(&self) -> conn::Backend {
+        match &self.backend {
+            Some(Backend { via: Some(route), .. }) => conn::Backend::Fleet(route.clone()),
+            Some(backend) => conn::Backend::Local(backend.addr),
+            None => conn::Backend::None(self.reason.clone()),
+        }
+    }
+
     /// Kind and hostname are fixed once a producer of this run has named them.
     pub(super) fn is_settled(&self) -> bool {
         self.source.is_some()

@@ -95,7 +95,7 @@ impl Mesh {
         let ttl = self.ttl(request.ttl_seconds)?;
         let hostname = match kind {
             Kind::Tcp => None,
-            Kind::Http => Some(names::hostname(&request.http_host)?),
+            Kind::Http => Some(self.hostname(&name, &request.http_host)?),
         };
         let id = ids::registration_id(self.clock.now().wall);
         let claim = Publication {
@@ -170,7 +170,8 @@ impl Mesh {
         if let Some(reason) = &terms.held {
             core.registry.withdraw(&name, &id, reason, now);
         }
-        let shown = core.registry.get(&name).map(|record| view::frontend(record, &self.config)).unwrap_or_default();
+        let shown =
+            core.registry.get(&name).map(|record| view::frontend(record, &self.router.load())).unwrap_or_default();
         let mut answer = RegisterResponse { name: name.to_string(), frontend: shown, ..RegisterResponse::default() };
         if let Some(LeaseTerms { ttl, key, request }) = terms.lease {
             let token = ids::lease_token();

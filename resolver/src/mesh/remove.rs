@@ -82,6 +82,7 @@ impl Mesh {
 
     /// Says that a name is gone.
     pub(super) fn removed(&self, name: &ServiceName, renamed_to: Option<ServiceName>) {
+        self.settle_host(name);
         self.events.send(|| Some(Event::Removed { name: name.clone(), renamed_to }));
     }
 

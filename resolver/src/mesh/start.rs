@@ -11,6 +11,8 @@ use super::state_store::Store;
 use super::stripes::Stripes;
 use super::{Config, Core, Mesh, owner_label};
 use crate::conn::{self, Families};
+use crate::http::{Listening, Sites};
+use arc_swap::ArcSwap;
 use stado_fleet::disk::{Lock, LockAttempt};
 use stado_fleet::name::ServiceName;
 use std::path::{Path, PathBuf};
@@ -36,6 +38,7 @@ impl Mesh {
     ) -> Result<Arc<Self>, MeshError> {
         config.validate()?;
         let lock = lock(&config.state_path)?;
+        let sites = Arc::new(Sites::new(context.ledger.clone()));
         let mesh = Arc::new(Self {
             tuning: RwLock::new(config.tuning()),
             clock: Clock::start(),
@@ -45,11 +48,13 @@ impl Mesh {
             allocator,
             ports: Store::open(&config.state_path, "tcp_ports")?,
             hosts: Store::open(&hostnames_path(&config.state_path), "hostnames")?,
-            metrics: Metrics::new(context.ledger.clone()),
+            metrics: Metrics::new(context.ledger.clone(), sites.clone()),
             frontends: Frontends::new(
                 context,
                 AlsoBind::new(config.also_bind.clone(), config.beyond_this_machine.clone()),
             ),
+            sites,
+            router: ArcSwap::from_pointee(Listening::none(super::hosts::NO_ROUTER)),
             events: Events::new(),
             docker: AtomicU8::new(super::DockerStatus::Disabled as u8),
             refused: tokio::sync::watch::Sender::default(),
@@ -81,7 +86,7 @@ impl Mesh {
         let (now, hosts) = (self.clock.now(), self.hosts.entries());
         for (name, host) in &hosts {
             if let (Ok(name), Ok(host)) = (name.parse(), super::names::hostname(host)) {
-                self.write().registry.remember(name, Kind::Http, Place::Host(host), NOT_BACK, now);
+                self.remember_host(name, host, NOT_BACK, now);
             }
         }
         for (name, port) in self.ports.entries() {

@@ -1,6 +1,7 @@
 //! Stories of a whole mesh, with real sockets and files.
 use super::rig::{Home, PORTS, context, echo, register, request, until};
 use super::*;
+use stado_fleet::wire::RegisterRequest;
 use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
@@ -233,12 +234,22 @@ async fn http_services_have_a_url_and_their_hostname_is_back_after_a_restart() {
     let mut wish = request("web", 9);
     (wish.kind, wish.http_host) = ("http".into(), " Web.Test. ".into());
     let answer = mesh.register(wish.clone(), None).await.unwrap();
-    assert_eq!(answer.frontend.url, "http://web.test:8088");
+    assert_eq!(answer.frontend.endpoint(), "", "no listener, no address");
+    let note = mesh.resolve("web").unwrap().note.unwrap();
+    assert!(note.starts_with("no address: ") && note.contains("--http-enabled"), "{note}");
+    let mut changes = mesh.events();
+    changes.next().await;
+    mesh.set_router(Listening { http: Some(8088), ..Listening::default() });
+    assert_eq!(mesh.resolve("web").unwrap().frontend.url, "http://web.test:8088");
+    assert!(matches!(&*changes.next().await.unwrap(), Event::Changed { service } if service.note.is_none()));
+    drop(changes);
     mesh.shutdown().await;
     drop(mesh);
     let mesh = home.start();
     let back = mesh.inspect("web").unwrap();
     assert_eq!((back.status.as_str(), back.hostname.as_str()), ("unavailable", "web.test"));
+    let site = mesh.sites().routes().find("web.test").unwrap();
+    assert!(matches!(&site.backend, conn::Backend::None(why) if why.contains("not back since restart")));
     assert!(mesh.register(wish, None).await.is_ok());
 }
 
@@ -365,4 +376,51 @@ async fn a_name_that_became_http_keeps_its_old_port_for_itself() {
     assert_eq!(mesh.inspect("a").unwrap().kind, "http");
     assert_eq!(mesh.allocator().holder(port).as_deref(), Some("service a"));
     assert_eq!(register(&mesh, "a").await.frontend.port, port, "after a restart the kind may change back");
+}
+
+fn http(name: &str, host: &str) -> RegisterRequest {
+    RegisterRequest { kind: "http".into(), http_host: host.into(), ..request(name, 9) }
+}
+
+#[tokio::test]
+async fn a_hostname_is_made_from_the_name_and_belongs_to_whoever_had_it_first() {
+    let home = Home::new();
+    let mesh = home.start();
+    mesh.register(http("checkout.api", ""), None).await.unwrap();
+    assert_eq!(mesh.inspect("checkout.api").unwrap().hostname, "checkout-api.localhost");
+    let refused = mesh.register(http("checkout-api", ""), None).await.unwrap_err();
+    assert_eq!(refused.to_string(), "hostname checkout-api.localhost is already owned by service checkout.api");
+    let reserved = mesh.register(http("stado", " "), None).await.unwrap_err();
+    assert_eq!(reserved.code(), Code::InvalidRequest);
+    assert!(reserved.to_string().contains("is reserved"), "{reserved}");
+    let long = mesh.register(http(&"a".repeat(64), ""), None).await.unwrap_err();
+    assert!(long.to_string().starts_with("http_host is required"), "{long}");
+}
+
+#[tokio::test]
+async fn a_service_that_has_a_hostname_keeps_it_when_it_names_none() {
+    let home = Home::new();
+    let mesh = home.start();
+    let first = mesh.register(http("a", "shop.test"), None).await.unwrap();
+    mesh.deregister(&first.registration_id, Some(&first.lease_token)).unwrap();
+    mesh.register(http("a", ""), None).await.unwrap();
+    assert_eq!(mesh.inspect("a").unwrap().hostname, "shop.test");
+}
+
+#[tokio::test]
+async fn the_router_follows_every_change_of_a_service_at_once() {
+    let home = Home::new();
+    let mesh = home.start();
+    let routes = mesh.sites().routes();
+    let backend = |host: &str| routes.find(host).map(|site| (site.service.to_string(), site.backend.clone()));
+    let first = mesh.register(http("a", "*.a.test"), None).await.unwrap();
+    assert!(matches!(backend("x.a.test"), Some((_, conn::Backend::Local(_)))));
+    let other = mesh.register(http("b", ""), None).await.unwrap();
+    mesh.deregister(&first.registration_id, Some(&first.lease_token)).unwrap();
+    assert!(matches!(backend("x.a.test"), Some((_, conn::Backend::None(why))) if why.contains("deregistered")));
+    mesh.rename("b", "c").await.unwrap();
+    assert_eq!(backend("b.localhost").unwrap().0, "c", "a renamed service keeps its address");
+    mesh.deregister(&other.registration_id, Some(&other.lease_token)).unwrap();
+    mesh.forget("c", false).await.unwrap();
+    assert!(backend("b.localhost").is_none());
 }

@@ -1,25 +1,26 @@
 //! What is known of a name, as the API shows it (mesh contract §1.3).
-use super::config::Config;
 use super::record::{Kind, Record};
+use crate::http::Listening;
 use stado_fleet::name::ServiceName;
 use stado_fleet::wire::{BackendAddr, Frontend, Inspect, Service};
 
 /// The list's form of a record.
-pub(crate) fn service(name: &ServiceName, record: &Record, config: &Config) -> Service {
+pub(crate) fn service(name: &ServiceName, record: &Record, router: &Listening) -> Service {
     let (reason, since) = absence(record);
     Service {
         name: name.to_string(),
         kind: record.kind.as_str().into(),
         app_protocol: record.app_protocol.clone(),
         status: status(record).into(),
-        frontend: frontend(record, config),
+        frontend: frontend(record, router),
         reason,
         since,
+        note: unreachable(record, router),
     }
 }
 
 /// The debug form of a record.
-pub(crate) fn inspect(name: &ServiceName, record: &Record, config: &Config) -> Inspect {
+pub(crate) fn inspect(name: &ServiceName, record: &Record, router: &Listening) -> Inspect {
     let (reason, since) = absence(record);
     let backend = record.backend.as_ref();
     Inspect {
@@ -27,7 +28,7 @@ pub(crate) fn inspect(name: &ServiceName, record: &Record, config: &Config) -> I
         kind: record.kind.as_str().into(),
         app_protocol: record.app_protocol.clone(),
         status: status(record).into(),
-        frontend: frontend(record, config),
+        frontend: frontend(record, router),
         backend: backend.map(|b| BackendAddr { host: b.host.clone(), port: b.port.into() }),
         source: record.source.map(|s| s.as_str().to_owned()).unwrap_or_default(),
         owner_key: record.owner_key.clone(),
@@ -36,17 +37,25 @@ pub(crate) fn inspect(name: &ServiceName, record: &Record, config: &Config) -> I
         hostname: record.hostname.clone().unwrap_or_default(),
         reason,
         since,
-        note: record.note.clone(),
+        note: record.note.clone().or_else(|| unreachable(record, router)),
     }
 }
 
 /// The stable address of a record.
-pub(crate) fn frontend(record: &Record, config: &Config) -> Frontend {
+pub(crate) fn frontend(record: &Record, router: &Listening) -> Frontend {
     match (record.kind, record.frontend, &record.hostname) {
         (Kind::Tcp, Some(addr), _) => Frontend { host: addr.ip().to_string(), port: addr.port(), url: String::new() },
-        (Kind::Http, _, Some(hostname)) => Frontend { url: config.http_url(hostname), ..Frontend::default() },
+        (Kind::Http, _, Some(hostname)) => {
+            Frontend { url: router.url(hostname).unwrap_or_default(), ..Frontend::default() }
+        }
         _ => Frontend::default(),
     }
+}
+
+/// Why a service that is known by its hostname has no address.
+fn unreachable(record: &Record, router: &Listening) -> Option<String> {
+    let served = record.kind != Kind::Http || router.http.or(router.https).is_some();
+    router.reason.as_ref().filter(|_| !served).map(|reason| format!("no address: {reason}"))
 }
 
 fn status(record: &Record) -> &'static str {

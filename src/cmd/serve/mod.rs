@@ -69,6 +69,7 @@ fn run(
         metrics_bind: settings.metrics_bind,
         mesh: mesh_room::Config { tuning: Some(reload.tuning()), ..mesh_config(&settings) },
         docker: settings.docker.clone(),
+        http: settings.http.clone(),
         fleet,
         version: VERSION,
     };
@@ -109,8 +110,6 @@ fn mesh_config(settings: &MeshSettings) -> mesh_room::Config {
         shutdown_timeout: settings.shutdown_timeout,
         also_bind: settings.also_bind.clone(),
         beyond_this_machine: settings.beyond_this_machine.clone(),
-        http_addr: settings.http_addr,
-        https_addr: settings.https_addr,
         version: VERSION,
         tuning: None,
     }

@@ -37,8 +37,19 @@ fn raw(service: &Service) -> Verb {
     if service.status != "ready" {
         return Err(unavailable(service));
     }
-    ui::line(service.frontend.endpoint())?;
+    ui::line(address(service)?)?;
     Ok(Outcome::Done)
+}
+
+/// The address of a service, which an http service has only while the router is there.
+pub(super) fn address(service: &Service) -> Result<String, Failure> {
+    match service.frontend.endpoint() {
+        endpoint if !endpoint.is_empty() => Ok(endpoint),
+        _ => {
+            let why = service.note.as_deref().unwrap_or("no address");
+            Err(Failure::here(format!("service {} is {} and has {why}", service.name, service.status)))
+        }
+    }
 }
 
 /// The service has a name and an address, and nothing behind it now.

@@ -1,5 +1,5 @@
 use super::daemon;
-use super::resolve::{unavailable, until_ready};
+use super::resolve::{address, unavailable, until_ready};
 use crate::args::WaitArgs;
 use crate::config::{Env, parse_duration};
 use crate::exit::{Failure, Outcome, Verb};
@@ -29,7 +29,7 @@ pub(crate) async fn wait(args: WaitArgs, env: &Env) -> Verb {
             let gave_up = unavailable(&service);
             return Err(Failure::new(Class::Timeout, Blame::Service, format!("gave up waiting: {}", gave_up.message)));
         }
-        ui::line(format_args!("{name} {}", service.frontend.endpoint()))?;
+        ui::line(format_args!("{name} {}", address(&service)?))?;
     }
     Ok(Outcome::Done)
 }

@@ -1,5 +1,6 @@
 //! The mesh's settings: defaults < configuration file < environment < arguments < flags (mesh contract §3.3, §4).
 mod file;
+mod http;
 mod settings;
 mod tls;
 
@@ -32,7 +33,7 @@ const fn field(name: &'static str, key: &'static str, kind: Kind, default: Optio
 }
 
 /// The whole table. `socket` and `state` have defaults that depend on the home directory.
-const FIELDS: [Field; 21] = [
+const FIELDS: &[Field] = &[
     field("socket", "socket", Kind::Text, None),
     field("state", "state_path", Kind::Text, None),
     field("tcp-frontend-host", "tcp_frontend_host", Kind::Text, Some("127.0.0.1")),
@@ -58,6 +59,20 @@ const FIELDS: [Field; 21] = [
     field("http-cert-file", "http.cert_file", Kind::Text, None),
     field("http-key-file", "http.key_file", Kind::Text, None),
     field("http-certificates", "http.certificates", Kind::List, None),
+    field("http-access-log", "http.access_log", Kind::Text, None),
+    field("http-access-log-format", "http.access_log_format", Kind::Text, Some("json")),
+    field("http-access-log-rotate", "http.access_log_rotate", Kind::Text, Some("daily")),
+    field("http-access-log-keep", "http.access_log_keep", Kind::Number, Some("7")),
+    field("http-head-bytes", "http.head_bytes", Kind::Number, Some("65536")),
+    field("http-header-count", "http.header_count", Kind::Number, Some("128")),
+    field("http-connections", "http.connections", Kind::Number, Some("16384")),
+    field("http-service-requests", "http.service_requests", Kind::Number, Some("4096")),
+    field("http-head-timeout", "http.head_timeout", Kind::Duration, Some("30s")),
+    field("http-tls-timeout", "http.tls_timeout", Kind::Duration, Some("30s")),
+    field("http-idle-timeout", "http.idle_timeout", Kind::Duration, Some("10m")),
+    field("http-backend-idle-timeout", "http.backend_idle_timeout", Kind::Duration, Some("1m")),
+    field("http-h2-streams", "http.h2_streams", Kind::Number, Some("256")),
+    field("http-h2-resets", "http.h2_resets", Kind::Number, Some("64")),
     field("config", "", Kind::Text, None),
 ];
 
@@ -83,7 +98,7 @@ impl MeshLayers {
         if let Ok(dir) = env.config_dir() {
             layers.set("state", Source::Defaults, dir.join("devmesh/state.json").to_string_lossy());
         }
-        for field in &FIELDS {
+        for field in FIELDS {
             if let Some(default) = field.default {
                 layers.set(field.name, Source::Defaults, default);
             }
@@ -137,6 +152,7 @@ fn given(flags: &MeshFlags) -> Vec<(&'static str, String)> {
         ("http-cert-file", &flags.http_cert_file),
         ("http-key-file", &flags.http_key_file),
         ("http-certificates", &list(&flags.http_certificates)),
+        ("http-access-log", &flags.http_access_log),
     ]
     .into_iter()
     .filter_map(|(name, value)| value.clone().map(|value| (name, value)))

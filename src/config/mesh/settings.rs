@@ -3,6 +3,7 @@ use super::{ConfigError, Env, Layers, docker_lookup, variable, wrong};
 use crate::config::{Source, format_duration, parse_duration};
 use stado_resolver::conn::{Reach, reach};
 use stado_resolver::docker;
+use stado_resolver::http::HttpConfig;
 use stado_resolver::http::tls::TlsSettings;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -33,10 +34,8 @@ pub struct MeshSettings {
     pub beyond_this_machine: Vec<IpAddr>,
     /// Where the metrics are served besides the control socket.
     pub metrics_bind: Option<SocketAddr>,
-    /// Where HTTP services are announced.
-    pub http_addr: Option<SocketAddr>,
-    /// Where they are announced when a certificate is configured.
-    pub https_addr: Option<SocketAddr>,
+    /// The router, unless it is turned off.
+    pub http: Option<HttpConfig>,
     /// Certificates of the HTTPS listener.
     pub tls: TlsSettings,
     /// The container adapter, unless it is turned off.
@@ -68,16 +67,14 @@ pub(super) fn check(layers: &Layers, env: &Env) -> Result<MeshSettings, ConfigEr
         return wrong("shutdown_timeout must be positive");
     }
     let idle_grace = duration(layers, "frontend-idle-grace")?;
-    http(layers)?;
     let allow_exposed = boolean(layers, "docker-allow-non-loopback-published-ports")?;
     let docker = boolean(layers, "docker-enabled")?.then(|| docker(env, allow_exposed)).transpose()?;
-    if boolean(layers, "http-enabled")? || !layers.text("http-cert-file").is_empty() {
-        unserved.push("HTTP is configured, and this build has no HTTP listener".to_owned());
-    }
     let state_path = state_path(layers, env)?;
+    let http = super::http::check(layers, &beyond_this_machine, env)?;
+    let tls = super::tls::check(layers, env, &state_path)?;
+    let http = http.map(|http| http.with(&tls));
     Ok(MeshSettings {
         socket: path(layers, "socket", env)?,
-        tls: super::tls::check(layers, env, &state_path)?,
         state_path,
         frontend_host,
         port_min,
@@ -88,8 +85,8 @@ pub(super) fn check(layers: &Layers, env: &Env) -> Result<MeshSettings, ConfigEr
         also_bind,
         beyond_this_machine,
         metrics_bind: metrics_bind(layers)?,
-        http_addr: socket_addr("http_addr", layers.text("http-addr")).ok(),
-        https_addr: https_addr(layers),
+        http,
+        tls,
         docker,
         unserved,
     })
@@ -114,7 +111,7 @@ fn state_path(layers: &Layers, env: &Env) -> Result<PathBuf, ConfigError> {
 }
 
 /// Where a bad value came from, for its sentence: the flag's name, followed by its source unless it is the flag.
-fn named(layers: &Layers, name: &str) -> String {
+pub(super) fn named(layers: &Layers, name: &str) -> String {
     match layers.effective(name) {
         Some((Source::Env, _)) => format!("{name} ({})", variable(name)),
         Some((Source::Config, _)) => format!("{name} (config file)"),
@@ -122,13 +119,13 @@ fn named(layers: &Layers, name: &str) -> String {
     }
 }
 
-fn duration(layers: &Layers, name: &'static str) -> Result<Duration, ConfigError> {
+pub(super) fn duration(layers: &Layers, name: &'static str) -> Result<Duration, ConfigError> {
     let text = layers.text(name);
     parse_duration(text)
         .ok_or_else(|| ConfigError(format!("{name}: invalid duration {text:?}: write it like 15s, 1m30s or 500ms")))
 }
 
-fn boolean(layers: &Layers, name: &'static str) -> Result<bool, ConfigError> {
+pub(super) fn boolean(layers: &Layers, name: &'static str) -> Result<bool, ConfigError> {
     match layers.text(name).to_ascii_lowercase().as_str() {
         "true" | "1" | "t" | "yes" | "on" => Ok(true),
         "false" | "0" | "f" | "no" | "off" | "" => Ok(false),
@@ -182,11 +179,11 @@ fn also_bind(layers: &Layers, twice: &[IpAddr], unserved: &mut Vec<String>) -> R
 }
 
 /// An address that others than this machine reach must be named twice (design, rule 7).
-fn stays_here(name: &str, ip: IpAddr, twice: &[IpAddr]) -> Result<(), ConfigError> {
+pub(super) fn stays_here(name: &str, ip: IpAddr, twice: &[IpAddr]) -> Result<(), ConfigError> {
     let why = match reach(ip) {
         _ if twice.contains(&ip) => None,
         Reach::Beyond(why) => Some(why),
-        Reach::Absent if name == "tcp-frontend-host" => Some("is on no bridge of this machine's own".into()),
+        Reach::Absent if name != "also-bind" => Some("is on no bridge of this machine's own".into()),
         Reach::Machine | Reach::Absent => None,
     };
     match why {
@@ -210,27 +207,7 @@ fn metrics_bind(layers: &Layers) -> Result<Option<SocketAddr>, ConfigError> {
     }
 }
 
-fn http(layers: &Layers) -> Result<(), ConfigError> {
-    let enabled = boolean(layers, "http-enabled")?;
-    let (cert, key) = (layers.text("http-cert-file"), layers.text("http-key-file"));
-    if enabled {
-        socket_addr("http_addr", layers.text("http-addr"))?;
-    }
-    if !cert.is_empty() || !key.is_empty() {
-        socket_addr("https_addr", layers.text("https-addr"))?;
-        if cert.is_empty() || key.is_empty() {
-            return wrong("both http.cert_file and http.key_file are required for TLS");
-        }
-    }
-    Ok(())
-}
-
-fn https_addr(layers: &Layers) -> Option<SocketAddr> {
-    let addr = socket_addr("https_addr", layers.text("https-addr")).ok()?;
-    Some(addr).filter(|_| !layers.text("http-cert-file").is_empty())
-}
-
-fn socket_addr(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
+pub(super) fn socket_addr(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
     let literal = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     literal.parse().map_err(|_| ConfigError(format!("invalid {key} {text:?}: write it as IP:PORT")))
 }

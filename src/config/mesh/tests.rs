@@ -127,3 +127,44 @@ fn without_a_home_the_state_file_is_what_is_missing() {
     let error = MeshLayers::read(&MeshFlags::default(), &env).unwrap().settings(&env).unwrap_err();
     assert!(error.0.contains("neither HOME nor XDG_CONFIG_HOME is set"), "{error}");
 }
+
+#[test]
+fn the_routers_section_is_off_until_it_is_asked_for_and_checked_when_it_is() {
+    let env = Env::of([("HOME", "/h")]);
+    let off = MeshLayers::read(&MeshFlags::default(), &env).unwrap().settings(&env).unwrap();
+    assert_eq!(off.http, None);
+    let file = config_file(
+        r#"{"http":{"enabled":true,"http_addr":"127.0.0.1:80","access_log":"~/a.log","access_log_format":"combined",
+            "head_bytes":32768,"service_requests":"7","idle_timeout":"1m"}}"#,
+    );
+    let env =
+        Env::of([("HOME", "/h"), ("DEVMESH_CONFIG", file.path().to_str().unwrap()), ("DEVMESH_HTTP_H2_RESETS", "9")]);
+    let all = MeshLayers::read(&MeshFlags::default(), &env).unwrap();
+    assert_eq!(all.warnings, Vec::<String>::new());
+    let http = all.settings(&env).unwrap().http.unwrap();
+    let (plain, tls) = ("127.0.0.1:80".parse().unwrap(), "127.0.0.1:8443".parse().unwrap());
+    assert_eq!((http.http, http.https), (Some(plain), Some(tls)));
+    let access = http.access.unwrap();
+    assert_eq!((access.path.as_path(), access.keep), (Path::new("/h/a.log"), 7));
+    let limits = http.limits;
+    assert_eq!((limits.head_bytes, limits.service_requests, limits.h2_resets), (32768, 7, 9));
+    assert_eq!(limits.idle, Duration::from_secs(60));
+}
+
+#[test]
+fn the_built_in_limits_are_the_documented_ones() {
+    let env = Env::of([("HOME", "/h")]);
+    let all = MeshLayers::read(&flags(&[("http-enabled", "true")]), &env).unwrap();
+    let http = all.settings(&env).unwrap().http.unwrap();
+    assert_eq!(http.limits, stado_resolver::http::Limits::default());
+}
+
+#[test]
+fn a_router_that_others_would_reach_must_be_asked_for_twice() {
+    let text = refusal(&[("http-enabled", "true"), ("http-addr", "0.0.0.0:8088")]);
+    assert!(text.contains("--allow-beyond-this-machine 0.0.0.0"), "{text}");
+    assert_eq!(
+        refusal(&[("http-enabled", "true"), ("http-addr", "127.0.0.1:0")]),
+        "invalid http_addr \"127.0.0.1:0\": name a port"
+    );
+}

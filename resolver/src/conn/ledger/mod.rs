@@ -28,6 +28,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 type SlotKey = (Arc<str>, Option<Arc<str>>);
 
+/// What is known of the connections of one service and consumer.
+#[derive(Debug, Clone)]
+pub struct Overview {
+    /// Service.
+    pub service: Arc<str>,
+    /// Consumer, for adapters.
+    pub consumer: Option<Arc<str>>,
+    /// What was counted.
+    pub counters: Counters,
+    /// The last ended connection that the service, or the way to it, is to blame for.
+    pub last_failure: Option<Recent>,
+}
+
 /// Entries of all connections. Cheap to clone; all clones are one ledger.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
@@ -90,6 +103,19 @@ impl Ledger {
         let slots = self.slots();
         let live = slots.iter().filter_map(|(key, slot)| Some((key.clone(), slot.upgrade()?)));
         live.map(|((service, consumer), slot)| (service, consumer, slot.counters())).collect()
+    }
+
+    /// Counters of every service and consumer with its last connection that failed, for the index.
+    pub fn overview(&self) -> Vec<Overview> {
+        let slots = self.slots();
+        let live = slots.iter().filter_map(|(key, slot)| Some((key.clone(), slot.upgrade()?)));
+        let seen = |((service, consumer), slot): (SlotKey, Arc<Slot>)| Overview {
+            service,
+            consumer,
+            counters: slot.counters(),
+            last_failure: slot.last_failure(),
+        };
+        live.map(seen).collect()
     }
 
     /// The latest ended connections of a service, the newest first; a bounded number.

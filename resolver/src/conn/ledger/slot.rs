@@ -1,7 +1,7 @@
 //! One service and consumer: its counters (proxy rule 9), its open connections and the ring of ended ones.
 use super::answers::Cell;
 use super::live::Live;
-use super::recent::Recent;
+use super::recent::{Outcome, Recent};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -130,6 +130,12 @@ impl Slot {
 
     pub(super) fn recent(&self) -> Vec<Recent> {
         self.book().ended.iter().cloned().collect()
+    }
+
+    /// The last ended connection that the service, or the way to it, is to blame for.
+    pub(super) fn last_failure(&self) -> Option<Recent> {
+        let failed = |recent: &&Recent| matches!(recent.outcome, Outcome::Refused(_) | Outcome::ServiceReset(_));
+        self.book().ended.iter().rev().find(failed).cloned()
     }
 
     pub(super) fn counters(&self) -> Counters {

@@ -233,7 +233,7 @@ impl Host {
             forwards_dir: self.home().join("forwards"),
             refusals: None,
         };
-        Config { mesh, docker: None, fleet: Some(fleet), version: "test", metrics_bind: None }
+        Config { mesh, docker: None, http: None, fleet: Some(fleet), version: "test", metrics_bind: None }
     }
 
     pub(super) fn start(&self) -> Running {

@@ -8,9 +8,10 @@ mod shown;
 mod tests;
 mod words;
 
+pub(super) use accept::{Form, choose};
+pub(super) use html::escape;
 pub use shown::shown;
 
-use accept::Form;
 use bytes::Bytes;
 use words::Words;
 
@@ -93,7 +94,7 @@ pub struct Page {
 /// The answer for `problem`, in the form that `accept` (the request's `Accept`, if it had one) prefers.
 pub fn render(problem: &Problem, accept: Option<&str>) -> Page {
     let words = Words::of(problem);
-    let form = accept::choose(accept);
+    let form = choose(accept);
     let mut headers = common();
     headers.extend(words.headers.iter().cloned());
     let body = match form {

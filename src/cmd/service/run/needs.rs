@@ -1,6 +1,6 @@
 //! Dependencies: waited for, and named to the program in its environment.
 use crate::client::Api;
-use crate::cmd::service::resolve::{unavailable, until_ready};
+use crate::cmd::service::resolve::{address, unavailable, until_ready};
 use crate::exit::Failure;
 use crate::ui;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) async fn addresses(
         if service.status != "ready" {
             return Err(unavailable(&service));
         }
-        all.push((variable(name), service.frontend.endpoint()));
+        all.push((variable(name), address(&service)?));
     }
     Ok(all)
 }

@@ -95,7 +95,11 @@ async fn refusals_have_the_contracts_codes_and_messages() {
         (with(r#""source":"docker""#), "invalid_request", r#"source "docker" is not supported; use process or manual"#),
         (with(r#""ttl_seconds":2"#), "invalid_request", "ttl_seconds must be between 3 and 3600"),
         (with(r#""ttl_seconds":3601"#), "invalid_request", "ttl_seconds must be between 3 and 3600"),
-        (with(r#""kind":"http""#), "invalid_request", "http_host is required for kind=http"),
+        (
+            r#"{"name":"stado","backend":{"host":"127.0.0.1","port":9},"kind":"http"}"#.into(),
+            "invalid_request",
+            r#"http_host "stado.localhost" is reserved: stado.localhost and all names under it are this daemon's own"#,
+        ),
         (
             with(r#""kind":"http","http_host":"http://a/""#),
             "invalid_request",

@@ -1,0 +1,117 @@
+//! The index at `http://stado.localhost:<port>/`: what is served on this machine, where each service stands now, since when,
+//! and its last error.
+//!
+//! [`rows`] collects, [`draw`] makes the page that needs no script, [`feed`] sends what changes to the script that is served
+//! beside it. Nothing here changes anything; [`guard`] refuses requests that another site's page made (design, rule 7).
+mod draw;
+mod feed;
+mod guard;
+mod row;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use rows::FleetView;
+
+use super::own::{Own, OwnAnswer, OwnBody, OwnRequest, OwnResponse};
+use super::page::{self, Form};
+use crate::conn::ledger::Ledger;
+use crate::mesh::Mesh;
+use bytes::Bytes;
+use feed::Feeds;
+use rows::Source;
+use std::sync::{Arc, OnceLock};
+
+const SCRIPT: &str = include_str!("app.js");
+const STYLE: &str = include_str!("app.css");
+const ICON: &str = include_str!("icon.svg");
+
+/// What the page may do: its own script, its own style, its own event stream, and nothing else.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+/// The site of our own host. It holds the mesh weakly: an open event stream keeps no daemon alive.
+#[derive(Debug)]
+pub struct Index {
+    source: Arc<Source>,
+    feeds: Feeds,
+}
+
+impl Index {
+    /// Over the services of `mesh`, with connections counted in `ledger`.
+    pub fn new(mesh: &Arc<Mesh>, ledger: Ledger) -> Self {
+        let source = Source { mesh: Arc::downgrade(mesh), sites: mesh.sites(), ledger, fleet: OnceLock::new() };
+        Self { source: Arc::new(source), feeds: Feeds::default() }
+    }
+
+    /// Adds the fleet's adapters, once they are known.
+    pub fn with_fleet(&self, fleet: FleetView) {
+        // A daemon has one fleet side; a second one is not expected and would not be shown.
+        let _ = self.source.fleet.set(fleet);
+    }
+
+    fn respond(&self, request: &OwnRequest) -> OwnResponse {
+        if let Some(refusal) = guard::refuse(request) {
+            return refusal;
+        }
+        match request.path.as_str() {
+            "/" => self.page(request),
+            "/services.json" => full(200, "application/json", self.json()),
+            "/events" => self.events(request),
+            "/app.js" => full(200, "text/javascript; charset=utf-8", SCRIPT.into()),
+            "/app.css" => full(200, "text/css; charset=utf-8", STYLE.into()),
+            "/icon.svg" | "/favicon.ico" => full(200, "image/svg+xml", ICON.into()),
+            _ => full(404, Form::Text.content_type(), "404 Not Found\n\nthe services are listed at /\n".into()),
+        }
+    }
+
+    fn page(&self, request: &OwnRequest) -> OwnResponse {
+        let form = page::choose(request.header("accept"));
+        let body = match form {
+            Form::Html => draw::page(&self.source.rows()),
+            Form::Json => self.json(),
+            Form::Text => draw::text(&self.source.rows()),
+        };
+        full(200, form.content_type(), body)
+    }
+
+    fn json(&self) -> String {
+        format!("{}\n", serde_json::json!({ "services": self.source.rows() }))
+    }
+
+    fn events(&self, request: &OwnRequest) -> OwnResponse {
+        if request.method == "HEAD" {
+            return full(200, feed::TYPE, String::new());
+        }
+        match self.feeds.open(Arc::clone(&self.source)) {
+            Some(stream) => answer(200, feed::TYPE, OwnBody::Stream(stream)),
+            None => {
+                let mut busy =
+                    full(503, Form::Text.content_type(), "503 Service Unavailable\n\ntoo many readers\n".into());
+                busy.headers.push(("Retry-After", "5".to_owned()));
+                busy
+            }
+        }
+    }
+}
+
+impl Own for Index {
+    fn answer(&self, request: OwnRequest) -> OwnAnswer<'_> {
+        Box::pin(std::future::ready(self.respond(&request)))
+    }
+}
+
+fn full(status: u16, content_type: &str, body: String) -> OwnResponse {
+    answer(status, content_type, OwnBody::Full(Bytes::from(body)))
+}
+
+fn answer(status: u16, content_type: &str, body: OwnBody) -> OwnResponse {
+    let mut headers = page::common();
+    headers.extend([
+        ("Content-Type", content_type.to_owned()),
+        ("Content-Security-Policy", POLICY.to_owned()),
+        ("Cross-Origin-Resource-Policy", "same-origin".to_owned()),
+        ("X-Frame-Options", "DENY".to_owned()),
+    ]);
+    OwnResponse { status, headers, body }
+}
