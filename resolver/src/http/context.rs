@@ -1,6 +1,7 @@
 //! What every connection of the router sees.
 use super::access::Observer;
 use super::config::Limits;
+use super::h2::Sessions;
 use super::head::Hop;
 use super::own::Own;
 use super::pool::Pool;
@@ -25,6 +26,8 @@ pub struct HttpContext {
     pub own: Option<Arc<dyn Own>>,
     /// Bounds and deadlines.
     pub limits: Limits,
+    /// Sessions with backends that speak HTTP/2.
+    pub(super) sessions: Sessions,
     pub(super) hop: Hop,
     draining: AtomicBool,
     drain: CancellationToken,
@@ -46,6 +49,7 @@ impl HttpContext {
             observer,
             own,
             limits,
+            sessions: Sessions::default(),
             hop: Hop::new(),
             draining: AtomicBool::new(false),
             drain: CancellationToken::new(),

@@ -1,5 +1,6 @@
 //! The accept loop of the router: one task owns the listeners of a port and survives every error (proxy rule 7).
 use super::HttpContext;
+use super::h2::{self, Ends};
 use super::serve1::{self, Scheme};
 use super::socket::Socket;
 use super::tls::{Alpn, Tls};
@@ -152,9 +153,12 @@ async fn connection(socket: Socket, (peer, local): (SocketAddr, SocketAddr), sch
         (Scheme::Https, Some(tls)) => {
             // Who is not served was told by the handshake.
             let Ok(conn) = Box::pin(tls.accept(socket)).await else { return };
-            if conn.alpn == Alpn::H1 {
-                let covered = Some(conn.covered);
-                Box::pin(serve1::serve(conn.stream, peer, local, scheme, context, Vec::new(), covered)).await;
+            let (stream, covered) = (conn.stream, Some(conn.covered));
+            match conn.alpn {
+                Alpn::H1 => {
+                    Box::pin(serve1::serve(stream, peer, local, scheme, context, Vec::new(), covered)).await;
+                }
+                Alpn::H2 => h2::serve(stream, Ends { peer, local, scheme, covered }, context, Vec::new()).await,
             }
         }
         (Scheme::Https, None) => {}

@@ -15,6 +15,7 @@ mod far;
 mod fleet;
 mod framing;
 pub(crate) mod fuzz;
+mod h2;
 mod head;
 pub mod hostname;
 mod index;

@@ -37,6 +37,8 @@ pub(super) enum Form {
     Framed,
     /// Its data alone: for a reader that does not know chunks.
     Data,
+    /// Its data, and at the end its trailer section: for a reader that has both.
+    Parts,
 }
 
 /// A body on its way.
@@ -88,7 +90,7 @@ impl Body {
         let State::Chunked(chunked) = &mut self.state else { return None };
         let tail = chunked.finish()?;
         self.state = State::Done;
-        Some(if self.form == Form::Framed { tail } else { Vec::new() })
+        Some(if self.form == Form::Data { Vec::new() } else { tail })
     }
 
     /// Bytes of a counted body that have not been read.

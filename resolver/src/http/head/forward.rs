@@ -13,6 +13,9 @@ impl Hop {
     pub(super) fn is_in(&self, value: &[u8]) -> bool {
         super::field::words(value).any(|word| word == self.0.as_bytes())
     }
+    pub(in crate::http) fn as_str(&self) -> &str {
+        &self.0
+    }
     pub(super) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }

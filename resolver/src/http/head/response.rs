@@ -22,6 +22,11 @@ pub(in crate::http) struct Response<'h, 'b> {
 }
 
 impl<'h, 'b> Response<'h, 'b> {
+    /// All fields, as the backend wrote them.
+    pub(in crate::http) fn fields(&self) -> &[Header<'b>] {
+        self.fields
+    }
+
     /// Reads one whole head. `to_head`: it answers a HEAD. The error says what is wrong with it.
     pub(in crate::http) fn read(
         head: &'b [u8],

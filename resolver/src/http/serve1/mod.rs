@@ -10,6 +10,7 @@ mod closing;
 mod exchange;
 mod facts;
 mod hear;
+mod prior;
 mod pump;
 mod rest;
 mod upgrade;
@@ -107,6 +108,9 @@ pub async fn serve<S: Client>(
     loop {
         if conn.input.is_empty() && !conn.wait(first).await {
             return;
+        }
+        if first && conn.speaks_http2().await {
+            return Box::pin(conn.hand_over(local, scheme)).await;
         }
         // Boxed: while a connection waits for its next request it holds none of this.
         match Box::pin(conn.request(first)).await {

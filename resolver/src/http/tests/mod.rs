@@ -2,6 +2,7 @@
 mod bodies;
 mod connections;
 mod heads;
+mod http2;
 mod lives;
 mod pages;
 mod support;

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 /// A certificate for these names, self-made.
-fn certificate(names: &[&str]) -> (Arc<Tls>, tempfile::TempDir) {
+pub(super) fn certificate(names: &[&str]) -> (Arc<Tls>, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let made = rcgen::generate_simple_self_signed(names).unwrap();

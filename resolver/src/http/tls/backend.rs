@@ -70,7 +70,7 @@ fn config() -> Result<Arc<ClientConfig>, rustls::Error> {
 }
 
 /// A client that believes every certificate.
-pub(super) fn trusting(versions: &[&'static SupportedProtocolVersion]) -> Result<ClientConfig, rustls::Error> {
+pub(in crate::http) fn trusting(versions: &[&'static SupportedProtocolVersion]) -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     Ok(ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(versions)?

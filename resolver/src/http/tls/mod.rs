@@ -18,7 +18,7 @@ mod shelf;
 mod stamp;
 mod status;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod x509;
 
 pub use accept::{Alpn, TlsConn, Wire};

@@ -11,7 +11,7 @@ pub struct CertNames {
 }
 
 impl CertNames {
-    pub(super) fn add_name(&mut self, name: &str) {
+    pub(in crate::http) fn add_name(&mut self, name: &str) {
         let name = bare(name);
         match name.strip_prefix("*.") {
             Some(base) => self.below.push(base.into()),

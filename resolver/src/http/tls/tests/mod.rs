@@ -3,4 +3,4 @@ mod authority;
 mod choosing;
 mod hello;
 mod reload;
-mod support;
+pub(in crate::http) mod support;

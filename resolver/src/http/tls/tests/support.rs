@@ -16,7 +16,7 @@ use tokio_rustls::rustls::version::{TLS12, TLS13};
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A self-made pair that holds now.
-pub(super) fn pair(dir: &Path, stem: &str, names: &[&str]) -> PairFiles {
+pub(in crate::http) fn pair(dir: &Path, stem: &str, names: &[&str]) -> PairFiles {
     let now = Timestamp::now();
     pair_between(dir, stem, names, now - SignedDuration::from_hours(1), now + SignedDuration::from_hours(1))
 }

@@ -1,0 +1,92 @@
+//! Answers of our own on a stream.
+use super::super::own::{OwnBody, OwnResponse};
+use super::super::page::{Page, Problem, render};
+use bytes::Bytes;
+use h2::server::SendResponse;
+use http::header::{self, HeaderMap};
+use http::{HeaderValue, Method, Response, StatusCode};
+
+/// Answers with the page for `problem`; returns its status and the length of its body.
+pub(super) async fn problem(
+    respond: &mut SendResponse<Bytes>,
+    problem: &Problem,
+    method: &Method,
+    accept: Option<&str>,
+) -> (u16, u64) {
+    page(respond, render(problem, accept), method).await
+}
+
+/// Answers with `page`; a HEAD gets its fields alone.
+async fn page(respond: &mut SendResponse<Bytes>, page: Page, method: &Method) -> (u16, u64) {
+    let (status, body) = (page.status, page.body.clone());
+    let bodyless = method == Method::HEAD || body.is_empty();
+    // A client that is gone needs no answer.
+    if let Ok(mut stream) = respond.send_response(head(&page), bodyless)
+        && !bodyless
+    {
+        let _ = super::body::send(&mut stream, body.clone(), true).await;
+    }
+    (status, if bodyless { 0 } else { body.len() as u64 })
+}
+
+fn head(page: &Page) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::from_u16(page.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let fields = response.headers_mut();
+    put(fields, &page.headers);
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(page.content_type));
+    fields.insert(header::CONTENT_LENGTH, page.body.len().into());
+    response
+}
+
+/// Answers for our own host; a stream of pieces goes on until its maker or the client ends it.
+pub(super) async fn own(respond: &mut SendResponse<Bytes>, answer: OwnResponse, method: &Method) -> (u16, u64) {
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    put(response.headers_mut(), &answer.headers);
+    let (status, is_head) = (answer.status, method == Method::HEAD);
+    match answer.body {
+        OwnBody::Full(body) => {
+            response.headers_mut().insert(header::CONTENT_LENGTH, body.len().into());
+            let length = body.len() as u64;
+            let bodyless = is_head || body.is_empty();
+            if let Ok(mut stream) = respond.send_response(response, bodyless)
+                && !bodyless
+            {
+                let _ = super::body::send(&mut stream, body, true).await;
+            }
+            (status, length)
+        }
+        OwnBody::Stream(mut pieces) => {
+            let Ok(mut stream) = respond.send_response(response, is_head) else { return (status, 0) };
+            let mut sent = 0;
+            if is_head {
+                return (status, 0);
+            }
+            loop {
+                match super::body::unless_left(&mut stream, pieces.recv()).await {
+                    Ok(Some(piece)) => {
+                        sent += piece.len() as u64;
+                        if super::body::send(&mut stream, piece, false).await.is_err() {
+                            break;
+                        }
+                    }
+                    Ok(None) => {
+                        let _ = super::body::send(&mut stream, Bytes::new(), true).await;
+                        break;
+                    }
+                    Err(_) => break,
+                }
+            }
+            (status, sent)
+        }
+    }
+}
+
+fn put(fields: &mut HeaderMap, all: &[(&'static str, String)]) {
+    for (name, value) in all {
+        if let (Ok(name), Ok(value)) = (header::HeaderName::try_from(*name), HeaderValue::try_from(value)) {
+            fields.append(name, value);
+        }
+    }
+}

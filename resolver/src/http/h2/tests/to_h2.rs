@@ -1,0 +1,163 @@
+use super::support::{Answer, Rig, backend, soon, wait_for};
+use crate::conn::Backend;
+use crate::http::Protocol;
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
+use http::{HeaderMap, Request, Response};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Notify;
+
+/// A backend that speaks HTTP/2; `script` gets each stream. Counts connections.
+async fn h2_backend<F>(
+    script: impl Fn(Request<RecvStream>, SendResponse<Bytes>) -> F + Clone + Send + Sync + 'static,
+) -> (Backend, Arc<AtomicUsize>)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = connections.clone();
+    let backend = backend(move |stream| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let script = script.clone();
+        async move {
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(Ok((request, respond))) = connection.accept().await {
+                tokio::spawn(script(request, respond));
+            }
+        }
+    })
+    .await;
+    (backend, connections)
+}
+
+async fn echo(request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+    let (parts, mut body) = request.into_parts();
+    let mut response = Response::new(());
+    response.headers_mut().insert("x-authority", parts.uri.authority().unwrap().as_str().parse().unwrap());
+    response.headers_mut().insert("x-path", parts.uri.path_and_query().unwrap().as_str().parse().unwrap());
+    response.headers_mut().insert("x-from", parts.headers["x-forwarded-for"].clone());
+    let mut stream = respond.send_response(response, false).unwrap();
+    while let Some(piece) = body.data().await {
+        let piece = piece.unwrap();
+        let _ = body.flow_control().release_capacity(piece.len());
+        super::support::send_all(&mut stream, piece, false).await;
+    }
+    let trailers = body.trailers().await.unwrap().unwrap_or_default();
+    stream.send_trailers(trailers).unwrap();
+}
+
+#[tokio::test]
+async fn streams_share_a_session_and_nothing_is_taken_apart() {
+    let (one, connections) = h2_backend(echo).await;
+    let rig = Rig::start(&[("a.test", Protocol::H2c, one)]).await;
+    let mut client = rig.client().await;
+    let mut asked = Vec::new();
+    for n in 0..50 {
+        let url = format!("https://A.test:9/{n}?x=1;y=%zz");
+        let (response, mut body) = client.send_request(Request::post(url).body(()).unwrap(), false).unwrap();
+        body.send_data(format!("body {n}").into(), false).unwrap();
+        let mut trailers = HeaderMap::new();
+        trailers.insert("x-n", n.into());
+        body.send_trailers(trailers).unwrap();
+        asked.push((n, response));
+    }
+    for (n, response) in asked {
+        let answer = Answer::read(soon(response).await.unwrap()).await;
+        assert_eq!((answer.status, answer.body, &answer.trailers["x-n"]), (200, format!("body {n}"), &n.into()));
+        assert_eq!(answer.headers["x-authority"], "A.test:9");
+        assert_eq!(answer.headers["x-path"], format!("/{n}?x=1;y=%zz"));
+        assert_eq!(answer.headers["x-from"], "127.0.0.1");
+    }
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn resets_pass_with_their_reason() {
+    let (asked, left, read) = (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let tell = (asked.clone(), left.clone(), read.clone());
+    let (one, _) = h2_backend(move |request, mut respond| {
+        let (asked, left, read) = tell.clone();
+        async move {
+            match request.uri().path() {
+                "/before" => respond.send_reset(Reason::INADEQUATE_SECURITY),
+                "/inside" => {
+                    let mut body = respond.send_response(Response::new(()), false).unwrap();
+                    body.send_data("half".into(), false).unwrap();
+                    read.notified().await;
+                    body.send_reset(Reason::HTTP_1_1_REQUIRED);
+                }
+                _ => {
+                    asked.notify_one();
+                    let reason = std::future::poll_fn(|cx| respond.poll_reset(cx)).await.unwrap();
+                    assert_eq!(reason, Reason::CANCEL);
+                    left.notify_one();
+                }
+            }
+        }
+    })
+    .await;
+    let rig = Rig::start(&[("a.test", Protocol::H2c, one)]).await;
+    let mut client = rig.client().await;
+    let mut get = |path: &str| {
+        let request = Request::get(format!("http://a.test{path}")).body(()).unwrap();
+        client.send_request(request, true).unwrap()
+    };
+    let before = soon(get("/before").0).await.unwrap_err();
+    assert_eq!(before.reason(), Some(Reason::INADEQUATE_SECURITY));
+    let mut body = soon(get("/inside").0).await.unwrap().into_body();
+    assert_eq!(soon(body.data()).await.unwrap().unwrap(), "half");
+    read.notify_one();
+    let error = soon(body.data()).await.unwrap().unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::HTTP_1_1_REQUIRED));
+    let (response, mut stream) = get("/wait");
+    soon(asked.notified()).await;
+    stream.send_reset(Reason::CANCEL);
+    soon(left.notified()).await;
+    drop(response);
+}
+
+#[tokio::test]
+async fn a_backend_that_says_goodbye_costs_no_request() {
+    let backend_connections = Arc::new(AtomicUsize::new(0));
+    let count = backend_connections.clone();
+    let restarting = backend(move |stream| {
+        let nth = count.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(Ok((_, mut respond))) = connection.accept().await {
+                if nth == 0 {
+                    respond.send_reset(Reason::REFUSED_STREAM);
+                    connection.graceful_shutdown();
+                } else {
+                    respond.send_response(Response::new(()), true).unwrap();
+                }
+            }
+        }
+    })
+    .await;
+    let rig = Rig::start(&[("a.test", Protocol::H2c, restarting)]).await;
+    assert_eq!(rig.get("http://a.test/").await.status, 200);
+    assert_eq!(backend_connections.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn a_backend_that_speaks_something_else_is_said() {
+    let (one, _) = super::support::answers("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let rig = Rig::start(&[("a.test", Protocol::H2c, one)]).await;
+    let answer = soon(rig.get("http://a.test/")).await;
+    assert_eq!(answer.status, 502, "{}", answer.body);
+    assert!(answer.body.contains("HTTP/2"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn sessions_that_nobody_uses_end() {
+    let (one, connections) = h2_backend(echo).await;
+    let limits = crate::http::Limits { backend_idle: std::time::Duration::from_millis(50), ..Default::default() };
+    let rig = Rig::with(&[("a.test", Protocol::H2c, one)], limits, None).await;
+    assert_eq!(rig.get("http://a.test/").await.status, 200);
+    wait_for("the session ends", || rig.ctx.sessions.open() == 0).await;
+    assert_eq!(rig.get("http://a.test/").await.status, 200);
+    assert_eq!(connections.load(Ordering::Relaxed), 2);
+}

@@ -1,0 +1,69 @@
+use super::support::{Answer, Rig, backend, head, send_all, soon};
+use crate::http::Protocol;
+use bytes::Bytes;
+use h2::ext::Protocol as Onto;
+use http::{Method, Request};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn handshake() -> Request<()> {
+    let mut request = Request::builder().method(Method::CONNECT).uri("https://a.test/chat?room=1");
+    request = request.header("sec-websocket-version", "13").header("sec-websocket-protocol", "soap");
+    let mut request = request.body(()).unwrap();
+    request.extensions_mut().insert(Onto::from_static("websocket"));
+    request
+}
+
+#[tokio::test]
+async fn a_websocket_goes_through_a_stream_each_byte_once_and_in_order() {
+    let echo = backend(async |mut stream| {
+        let head = head(&mut stream).await;
+        assert!(head.starts_with("GET /chat?room=1 HTTP/1.1\r\nhost: a.test\r\n"), "{head}");
+        assert!(head.contains("connection: upgrade\r\nupgrade: websocket\r\n"), "{head}");
+        assert!(head.contains("sec-websocket-key: ") && head.contains("sec-websocket-version: 13\r\n"), "{head}");
+        let answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                      Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: soap\r\n\r\nfirst ";
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).await.unwrap();
+        stream.write_all(&all).await.unwrap();
+    })
+    .await;
+    let rig = Rig::start(&[("a.test", Protocol::Http1, echo)]).await;
+    let mut client = rig.client().await;
+    super::support::wait_for("the settings are there", || client.is_extended_connect_protocol_enabled()).await;
+    let (response, mut stream) = client.send_request(handshake(), false).unwrap();
+    // Sent before the answer: it waits for the backend's word.
+    send_all(&mut stream, Bytes::from_static(b"early "), false).await;
+    let response = soon(response).await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["sec-websocket-protocol"]),
+        (200, &"soap".parse::<http::HeaderValue>().unwrap())
+    );
+    assert!(!response.headers().contains_key("sec-websocket-accept") && !response.headers().contains_key("upgrade"));
+    let large = "x".repeat(1 << 20);
+    let bytes = Bytes::from(large.clone());
+    let sending = tokio::spawn(async move { send_all(&mut stream, bytes, true).await });
+    let answer = soon(Answer::read(response)).await;
+    sending.await.unwrap();
+    assert_eq!(answer.body.len(), "first early ".len() + large.len());
+    assert!(answer.body == format!("first early {large}"));
+}
+
+#[tokio::test]
+async fn a_refused_handshake_is_an_ordinary_answer_and_nothing_goes_behind_it() {
+    let refuses = backend(async |mut stream| {
+        head(&mut stream).await;
+        stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\n\r\nno\n").await.unwrap();
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+        assert!(rest.is_empty(), "{rest:?}");
+    })
+    .await;
+    let rig = Rig::start(&[("a.test", Protocol::Http1, refuses)]).await;
+    let mut client = rig.client().await;
+    super::support::wait_for("the settings are there", || client.is_extended_connect_protocol_enabled()).await;
+    let (response, mut stream) = client.send_request(handshake(), false).unwrap();
+    stream.send_data("hidden".into(), false).unwrap();
+    let answer = Answer::read(soon(response).await.unwrap()).await;
+    assert_eq!((answer.status, answer.body.as_str()), (403, "no\n"));
+}
