@@ -5,6 +5,7 @@ mod duration;
 mod env;
 mod fleet;
 mod host;
+mod inherited;
 mod layers;
 mod mesh;
 mod store;
@@ -14,6 +15,7 @@ pub use duration::{format_duration, parse_duration};
 pub use env::Env;
 pub use fleet::{Backend, FleetFile, Storage};
 pub use host::HostConfig;
+pub(crate) use inherited::inherited;
 pub use layers::{Layers, Setting, Source};
 pub use mesh::{MeshLayers, MeshSettings};
 

@@ -38,6 +38,7 @@ mod readme;
 mod registry_faults;
 mod registry_story;
 mod rig;
+mod router_story;
 mod run_story;
 mod snapshot_story;
 mod start_story;

@@ -36,6 +36,8 @@ pub struct Elsewhere {
     pub unserved: Vec<Unserved>,
     /// What is worth saying, and was logged where it was found.
     pub warnings: Vec<String>,
+    /// The same, of the router.
+    pub router: Vec<String>,
 }
 
 /// Where reports go.
@@ -68,7 +70,7 @@ impl Reporter {
         {
             let elsewhere = self.elsewhere.borrow();
             listeners.unserved.extend(elsewhere.unserved.iter().cloned());
-            listeners.warnings.extend(elsewhere.warnings.iter().cloned());
+            listeners.warnings.extend(elsewhere.warnings.iter().chain(&elsewhere.router).cloned());
         }
         let report = FleetReport {
             phase: progress.phase,

@@ -23,6 +23,10 @@ pub struct Served {
     pub mesh_unserved: Option<String>,
     /// Names of the mesh, with or without a backend.
     pub mesh_services: usize,
+    /// Where the index of services is; `None` without a router.
+    pub index: Option<String>,
+    /// Why the router is not served, or not all of it, although it was asked for.
+    pub router_unserved: Option<String>,
     /// The fleet side; `None` for a mesh alone.
     pub fleet: Option<FleetReport>,
     /// Where the registry is read from when nothing else is known.
@@ -35,7 +39,7 @@ impl Served {
     /// Whether everything that was asked for is served.
     pub fn is_ready(&self) -> bool {
         let fleet = self.fleet.as_ref().is_none_or(|f| f.phase == Phase::Serving && f.unserved.is_empty());
-        self.mesh_unserved.is_none() && fleet
+        self.mesh_unserved.is_none() && self.router_unserved.is_none() && fleet
     }
 
     /// Three lines for a person: the mesh, the fleet, and what to type next.
@@ -46,11 +50,18 @@ impl Served {
     fn mesh_line(&self) -> String {
         match (&self.socket, &self.mesh_unserved) {
             (Some(socket), _) => {
-                format!("mesh: {} known, control socket {}", counted(self.mesh_services, "service"), socket.display())
+                let known = counted(self.mesh_services, "service");
+                format!("mesh: {known} known, control socket {}{}", socket.display(), self.router_words())
             }
             (None, Some(reason)) => format!("mesh: not served by this daemon: {reason}"),
             (None, None) => "mesh: not served by this daemon".to_owned(),
         }
+    }
+
+    fn router_words(&self) -> String {
+        let index = self.index.as_ref().map(|url| format!(", listed at {url}"));
+        let unserved = self.router_unserved.as_ref().map(|why| format!("; {why}"));
+        index.into_iter().chain(unserved).collect()
     }
 
     fn fleet_line(&self) -> String {

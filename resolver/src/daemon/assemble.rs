@@ -11,6 +11,7 @@ use crate::apply::report::FleetReport;
 use crate::conn::ledger::Ledger;
 use crate::conn::{Context, NoFleet};
 use crate::gate::{self, Gate};
+use crate::http::hostname;
 use crate::mesh::Allocator;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,12 +92,15 @@ impl Daemon {
     /// What is served now.
     pub(super) fn served(&self, fleet: Option<FleetReport>) -> Served {
         let mesh = self.mesh.slot().with(|side| (side.socket.clone(), side.mesh.list().len()));
+        let router = self.mesh.slot().with(|side| side.router.as_ref().map(|_| side.mesh.router())).flatten();
         let unserved = self.outside.as_ref().filter(|_| mesh.is_none()).and_then(|outside| outside.reason(MESH));
         let (socket, mesh_services) = mesh.unzip();
         Served {
             socket,
             mesh_unserved: unserved,
             mesh_services: mesh_services.unwrap_or(0),
+            index: router.as_ref().and_then(|router| router.url(hostname::OWN)).map(|url| format!("{url}/")),
+            router_unserved: router.and_then(|router| router.reason.as_deref().map(str::to_owned)),
             fleet,
             store_location: self.store_location.clone(),
             gate: self.gate.slot().with(Gate::local_addr),

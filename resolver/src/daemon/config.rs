@@ -21,6 +21,8 @@ pub struct Config {
     pub docker: Option<docker::Config>,
     /// The HTTP router of the mesh; `None` is off.
     pub http: Option<http::HttpConfig>,
+    /// Sockets that a service manager opened for the router.
+    pub inherited: http::Inherited,
     /// The fleet side; `None` is the mesh alone (`devmeshd`), which never touches `~/.stado`.
     pub fleet: Option<FleetConfig>,
     /// Version that the APIs report.

@@ -1,6 +1,7 @@
 //! Why a daemon does not start, or ends by itself.
 use crate::api::control::SocketError;
 use crate::apply::api_slot::ApiBindError;
+use crate::http::tls::LoadError;
 use crate::mesh::MeshError;
 use crate::publish::PublishError;
 use stado_fleet::fault::{Blame, Class, Faulty};
@@ -20,6 +21,9 @@ pub enum DaemonError {
     /// The declared resolution API, while starting.
     #[error(transparent)]
     Api(#[from] ApiBindError),
+    /// The certificate pair of a mesh alone.
+    #[error(transparent)]
+    Certificate(#[from] LoadError),
     /// A task of the daemon ended unexpectedly.
     #[error("the resolver's refresh loop ended unexpectedly: {0}; please report this with the log")]
     Lost(String),
@@ -31,7 +35,7 @@ impl Faulty for DaemonError {
             Self::Socket(error) => error.blame(),
             Self::Mesh(error) => error.blame(),
             Self::Publish(error) => error.blame(),
-            Self::Api(_) => Blame::ThisHost,
+            Self::Api(_) | Self::Certificate(_) => Blame::ThisHost,
             Self::Lost(_) => Blame::Stado,
         }
     }
@@ -41,6 +45,7 @@ impl Faulty for DaemonError {
             Self::Mesh(error) => error.class(),
             Self::Publish(error) => error.class(),
             Self::Api(_) => Class::Refused,
+            Self::Certificate(error) => error.class(),
             Self::Lost(_) => Class::Unknown,
         }
     }

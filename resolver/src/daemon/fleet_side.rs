@@ -5,7 +5,7 @@ use super::outside::Outside;
 use crate::api::resolution::MetricsText;
 use crate::apply::actuate::Adapters;
 use crate::apply::api_slot::ApiSlot;
-use crate::apply::held::HeldReader;
+use crate::apply::held::{Held, HeldReader};
 use crate::apply::plan::AdapterId;
 use crate::apply::ports::Ports;
 use crate::apply::read::Reading;
@@ -15,6 +15,7 @@ use crate::apply::state::Phase;
 use crate::apply::store_address::StoreAddress;
 use crate::apply::walk::{Settings, Walk};
 use crate::conn;
+use crate::http::FleetView;
 use crate::mesh::{AdapterPorts, Allocator};
 use crate::publish::Publisher;
 use stado_fleet::forwards::Forwards;
@@ -47,6 +48,8 @@ pub(super) struct Prepared {
     link: Link,
     outside: Outside,
     elsewhere: watch::Receiver<Elsewhere>,
+    holds: watch::Sender<Option<Arc<Held>>>,
+    reports: watch::Sender<Option<FleetReport>>,
 }
 
 impl Prepared {
@@ -59,7 +62,10 @@ impl Prepared {
         Forwards::new(&config.forwards_dir).sweep();
         let link = Link::new(config.link.clone());
         let (tell, elsewhere) = watch::channel(Elsewhere::default());
-        Ok(Self { config: config.clone(), publisher, link, outside: Outside::new(tell), elsewhere })
+        let (holds, held) = watch::channel(None);
+        let (reports, reported) = watch::channel(None);
+        let outside = Outside::new(tell).seeing(FleetView { held, reports: reported });
+        Ok(Self { config: config.clone(), publisher, link, outside, elsewhere, holds, reports })
     }
 
     /// The way to other hosts.
@@ -94,9 +100,8 @@ impl Prepared {
 
     /// Starts the loop.
     pub(super) fn run(self, context: conn::Context, ports: Ports, metrics: Option<MetricsText>) -> FleetSide {
-        let Self { config, publisher, link, outside, elsewhere } = self;
-        let (held_tx, held) = watch::channel(None);
-        let (report_tx, reports) = watch::channel(None);
+        let Self { config, publisher, link, outside, elsewhere, holds: held_tx, reports: report_tx } = self;
+        let (held, reports) = (held_tx.subscribe(), report_tx.subscribe());
         let Outside { wake, stop, .. } = outside;
         let settings = Settings {
             host: config.host(),

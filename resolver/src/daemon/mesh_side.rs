@@ -3,6 +3,7 @@ use super::DaemonError;
 use super::config::Config;
 use super::outside::Outside;
 use super::part::{Part, Place, Slot};
+use super::router_side::RouterSide;
 use crate::api::control;
 use crate::api::metrics::MetricsListener;
 use crate::conn;
@@ -18,6 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub(super) struct MeshSide {
     pub(super) mesh: Arc<Mesh>,
     pub(super) socket: PathBuf,
+    pub(super) router: Option<RouterSide>,
     _metrics: Part<MetricsListener>,
     stop: CancellationToken,
     serving: AbortOnDropHandle<()>,
@@ -36,9 +38,12 @@ impl MeshSide {
         reserve: impl FnOnce(),
     ) -> Result<Self, DaemonError> {
         control::probe(&config.mesh.socket)?;
-        let own = context.own.clone();
+        let (own, routed) = (context.own.clone(), context.clone());
         let mesh = Mesh::start_over(config.mesh.clone(), context, allocator)?;
         reserve();
+        let router = config.http.as_ref();
+        let router = router.map(|http| RouterSide::start(http, &config.inherited, &mesh, routed, outside.as_ref()));
+        let router = router.transpose()?;
         let socket = control::bind_socket(&config.mesh.socket)?;
         let (path, stop) = (socket.path().to_owned(), CancellationToken::new());
         let serving = AbortOnDropHandle::new(tokio::spawn(control::serve(socket, mesh.clone(), stop.clone())));
@@ -47,7 +52,7 @@ impl MeshSide {
         }
         let metrics = config.metrics_bind.map_or_else(Part::none, |bind| metrics(bind, mesh.clone(), own, outside));
         let docker = config.docker.clone().map(|docker| Docker::start(docker, mesh.clone(), link));
-        Ok(Self { mesh, socket: path, _metrics: metrics, stop, serving, docker })
+        Ok(Self { mesh, socket: path, router, _metrics: metrics, stop, serving, docker })
     }
 
     /// Stops accepting everywhere and lets streams end within the mesh's own shutdown timeout. The socket answers until
@@ -56,7 +61,12 @@ impl MeshSide {
         if let Some(docker) = self.docker {
             docker.close().await;
         }
-        self.mesh.shutdown().await;
+        let router = async {
+            if let Some(router) = self.router {
+                router.close(self.mesh.tuning().shutdown_timeout).await;
+            }
+        };
+        tokio::join!(router, self.mesh.shutdown());
         self.stop.cancel();
         // An error would mean that the task panicked; its socket is closed then as well.
         let _ = self.serving.await;

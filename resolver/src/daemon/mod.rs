@@ -14,6 +14,8 @@ pub mod identity;
 mod mesh_side;
 mod outside;
 mod part;
+mod router_ports;
+mod router_side;
 mod shutdown;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 use super::part::Place;
 use crate::apply::report::Elsewhere;
 use crate::docker;
+use crate::http::FleetView;
 use stado_fleet::ledger::{Unserved, stamp};
 use stado_fleet::wire::RefusedList;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ const BETWEEN_TELLINGS: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(super) struct Outside {
     elsewhere: watch::Sender<Elsewhere>,
+    /// What the fleet side holds and serves, for the router.
+    pub(super) view: Option<FleetView>,
     /// Makes the loop publish at once.
     pub(super) wake: Arc<Notify>,
     pub(super) stop: CancellationToken,
@@ -23,7 +26,24 @@ pub(super) struct Outside {
 
 impl Outside {
     pub(super) fn new(elsewhere: watch::Sender<Elsewhere>) -> Self {
-        Self { elsewhere, wake: Arc::new(Notify::new()), stop: CancellationToken::new() }
+        Self { elsewhere, view: None, wake: Arc::new(Notify::new()), stop: CancellationToken::new() }
+    }
+
+    /// With what the fleet side will hold.
+    pub(super) fn seeing(self, view: FleetView) -> Self {
+        Self { view: Some(view), ..self }
+    }
+
+    /// What is worth saying of the router; all of it.
+    pub(super) fn router_says(&self, warnings: Vec<String>) {
+        let told = self.elsewhere.send_if_modified(|all| {
+            let changed = all.router != warnings;
+            all.router = warnings;
+            changed
+        });
+        if told {
+            self.wake.notify_one();
+        }
     }
 
     /// A part is not served, or for another reason than before.

@@ -8,7 +8,7 @@ mod signals;
 mod terminal;
 
 use crate::args::{LogArgs, LogLevel, MeshFlags, ResolverServe};
-use crate::config::{Backend, Env, HostConfig, MeshLayers, MeshSettings};
+use crate::config::{Backend, Env, HostConfig, MeshLayers, MeshSettings, inherited};
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use announce::Voice;
@@ -60,6 +60,8 @@ fn run(
     log: &LogArgs,
     voice: Voice,
 ) -> Verb {
+    // Before there is a second thread: it changes the environment.
+    let inherited = inherited();
     let guard = ui::start_log(log, LogLevel::Info)?;
     for warning in layers.warnings.iter().chain(&settings.unserved) {
         tracing::warn!(target: "stado::mesh", warning, "config_warning");
@@ -70,6 +72,7 @@ fn run(
         mesh: mesh_room::Config { tuning: Some(reload.tuning()), ..mesh_config(&settings) },
         docker: settings.docker.clone(),
         http: settings.http.clone(),
+        inherited,
         fleet,
         version: VERSION,
     };

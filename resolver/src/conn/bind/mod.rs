@@ -25,6 +25,25 @@ impl Bound {
     pub fn into_listeners(self) -> Vec<TcpListener> {
         self.listeners
     }
+
+    /// Takes up sockets that were opened for this process and listen at `addr`, or at its other loopback family; `None`
+    /// without one of `addr` itself. Must run inside a tokio runtime.
+    pub(crate) fn inherited(addr: SocketAddr, sockets: Vec<std::net::TcpListener>) -> Option<Self> {
+        let mut listeners = Vec::with_capacity(sockets.len());
+        for socket in sockets {
+            let own = socket.local_addr().ok()? == addr;
+            socket.set_nonblocking(true).ok()?;
+            let listener = TcpListener::from_std(socket).ok()?;
+            if own { listeners.insert(0, listener) } else { listeners.push(listener) }
+        }
+        let first = listeners.first()?.local_addr().ok()?;
+        (first == addr).then_some(Self { addr, listeners, missing_half: None })
+    }
+
+    /// Whether a socket that listens at `at` is one of those that serve `addr`.
+    pub(crate) fn serves(addr: SocketAddr, at: SocketAddr) -> bool {
+        at == addr || other_half(addr) == Some(at)
+    }
 }
 
 /// How much of both families a bind needs.

@@ -233,7 +233,15 @@ impl Host {
             forwards_dir: self.home().join("forwards"),
             refusals: None,
         };
-        Config { mesh, docker: None, http: None, fleet: Some(fleet), version: "test", metrics_bind: None }
+        Config {
+            mesh,
+            docker: None,
+            http: None,
+            inherited: crate::http::Inherited::default(),
+            fleet: Some(fleet),
+            version: "test",
+            metrics_bind: None,
+        }
     }
 
     pub(super) fn start(&self) -> Running {

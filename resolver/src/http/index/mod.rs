@@ -20,7 +20,7 @@ use crate::mesh::Mesh;
 use bytes::Bytes;
 use feed::Feeds;
 use rows::Source;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 const SCRIPT: &str = include_str!("app.js");
 const STYLE: &str = include_str!("app.css");
@@ -38,16 +38,10 @@ pub struct Index {
 }
 
 impl Index {
-    /// Over the services of `mesh`, with connections counted in `ledger`.
-    pub fn new(mesh: &Arc<Mesh>, ledger: Ledger) -> Self {
-        let source = Source { mesh: Arc::downgrade(mesh), sites: mesh.sites(), ledger, fleet: OnceLock::new() };
+    /// Over the services of `mesh` and the adapters of `fleet`, with connections counted in `ledger`.
+    pub fn new(mesh: &Arc<Mesh>, ledger: Ledger, fleet: Option<FleetView>) -> Self {
+        let source = Source { mesh: Arc::downgrade(mesh), sites: mesh.sites(), ledger, fleet };
         Self { source: Arc::new(source), feeds: Feeds::default() }
-    }
-
-    /// Adds the fleet's adapters, once they are known.
-    pub fn with_fleet(&self, fleet: FleetView) {
-        // A daemon has one fleet side; a second one is not expected and would not be shown.
-        let _ = self.source.fleet.set(fleet);
     }
 
     fn respond(&self, request: &OwnRequest) -> OwnResponse {

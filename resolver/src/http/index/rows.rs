@@ -12,7 +12,7 @@ use crate::http::Listening;
 use crate::mesh::Mesh;
 use stado_fleet::name::Scheme;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use tokio::sync::watch;
 
 /// How the fleet side stands.
@@ -30,7 +30,7 @@ pub(super) struct Source {
     pub(super) mesh: Weak<Mesh>,
     pub(super) sites: Arc<Sites>,
     pub(super) ledger: Ledger,
-    pub(super) fleet: OnceLock<FleetView>,
+    pub(super) fleet: Option<FleetView>,
 }
 
 /// Connections by service and consumer.
@@ -44,7 +44,7 @@ impl Source {
         let counted: Counted = all.map(|seen| ((seen.service.clone(), seen.consumer.clone()), seen)).collect();
         let table = self.sites.routes().load();
         let mut rows = mesh_rows(&mesh, &table, &counted);
-        if let Some(fleet) = self.fleet.get() {
+        if let Some(fleet) = &self.fleet {
             rows.extend(self.fleet_rows(fleet, &mesh.router(), &table, &counted));
         }
         rows.sort_by(|a, b| (&a.name, b.from, &a.consumer).cmp(&(&b.name, a.from, &b.consumer)));

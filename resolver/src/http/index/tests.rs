@@ -37,7 +37,7 @@ async fn it_lists_every_service_in_the_form_that_is_asked_for() {
     let tcp = register(&mesh, "checkout.db").await.frontend.endpoint();
     let web = RegisterRequest { kind: "http".into(), ..request("web", 9) };
     mesh.register(web, None).await.unwrap();
-    let index = Index::new(&mesh, context().ledger);
+    let index = Index::new(&mesh, context().ledger, None);
     let html = text(index.respond(&ask("/", &[("Accept", "text/html")])));
     assert!(html.contains("href=\"http://web.localhost:8088\"") && html.contains(&tcp), "{html}");
     assert!(html.contains("2 services: 2 ready"));
@@ -54,7 +54,7 @@ async fn it_lists_every_service_in_the_form_that_is_asked_for() {
 async fn pages_of_other_sites_read_nothing_and_nothing_is_changed() {
     let home = Home::new();
     let mesh = home.start();
-    let index = Index::new(&mesh, context().ledger);
+    let index = Index::new(&mesh, context().ledger, None);
     let status = |headers: &[(&str, &str)]| index.respond(&ask("/services.json", headers)).status;
     assert_eq!(status(&[]), 200);
     assert_eq!(status(&[("Origin", "http://stado.localhost:8088")]), 200);
@@ -81,7 +81,7 @@ async fn pages_of_other_sites_read_nothing_and_nothing_is_changed() {
 async fn everything_is_served_from_here_under_a_strict_policy() {
     let home = Home::new();
     let mesh = home.start();
-    let index = Index::new(&mesh, context().ledger);
+    let index = Index::new(&mesh, context().ledger, None);
     for path in ["/", "/app.js", "/app.css", "/icon.svg", "/services.json", "/nothing"] {
         let answer = index.respond(&ask(path, &[("Accept", "text/html")]));
         let policy = answer.headers.iter().find(|(name, _)| *name == "Content-Security-Policy").unwrap().1.clone();
@@ -119,7 +119,7 @@ async fn what_others_wrote_is_text_in_every_row() {
 async fn the_stream_tells_of_a_service_that_comes_goes_and_comes_back() {
     let home = Home::new();
     let mesh = home.start();
-    let index = Index::new(&mesh, context().ledger);
+    let index = Index::new(&mesh, context().ledger, None);
     let OwnBody::Stream(mut stream) = index.respond(&ask("/events", &[])).body else { panic!("no stream") };
     let first = event(&mut stream).await;
     assert_eq!((&first["whole"], first["rows"].as_array().unwrap().len()), (&true.into(), 0));
@@ -140,7 +140,7 @@ async fn the_stream_tells_of_a_service_that_comes_goes_and_comes_back() {
 async fn readers_are_bounded_and_none_keeps_the_daemon_alive() {
     let home = Home::new();
     let mesh = home.start();
-    let index = Index::new(&mesh, context().ledger);
+    let index = Index::new(&mesh, context().ledger, None);
     let open = || match index.respond(&ask("/events", &[])).body {
         OwnBody::Stream(stream) => Some(stream),
         OwnBody::Full(_) => None,

@@ -1,0 +1,179 @@
+//! The ports of the router: bound, or the usual ones where this account may not have what was asked for, or missing with the
+//! reason. The mesh makes its URLs of what is held.
+use super::outside::Outside;
+use super::router_side::sentence;
+use crate::conn::{self, BindError, Bound, Families};
+use crate::http::tls::Tls;
+use crate::http::{HttpContext, Inherited, Listener, Listening, Router, Scheme};
+use crate::mesh::Mesh;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio_util::sync::CancellationToken;
+
+/// How every port stands, and who is told.
+#[derive(Debug)]
+pub(super) struct Ports {
+    mesh: Weak<Mesh>,
+    tls: Option<Arc<Tls>>,
+    inherited: Inherited,
+    outside: Option<Outside>,
+    /// What was found at the start and does not change.
+    said: Vec<String>,
+    known: Mutex<Vec<(Scheme, Result<Held, String>)>>,
+}
+
+/// A port that is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Held {
+    port: u16,
+    /// Why it is not the one that was asked for.
+    instead: Option<String>,
+}
+
+impl Ports {
+    pub(super) fn new(
+        mesh: &Arc<Mesh>,
+        tls: Option<Arc<Tls>>,
+        inherited: Inherited,
+        outside: Option<Outside>,
+        said: Vec<String>,
+    ) -> Arc<Self> {
+        Arc::new(Self { mesh: Arc::downgrade(mesh), tls, inherited, outside, said, known: Mutex::default() })
+    }
+
+    /// Keeps the fleet's state file told of services that lost their hostname to another.
+    pub(super) fn follow_shaded(self: &Arc<Self>, stop: CancellationToken) {
+        let Some(mesh) = self.mesh.upgrade() else { return };
+        let (mut shaded, this) = (mesh.sites().shaded(), Arc::clone(self));
+        tokio::spawn(async move {
+            while let Some(Ok(())) = stop.run_until_cancelled(shaded.changed()).await {
+                this.tell();
+            }
+        });
+    }
+
+    fn set(&self, scheme: Scheme, now: Result<Held, String>) {
+        {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            match known.iter_mut().find(|(of, _)| *of == scheme) {
+                Some((_, before)) if *before == now => return,
+                Some((_, before)) => *before = now,
+                None => known.push((scheme, now)),
+            }
+        }
+        self.tell();
+    }
+
+    /// Tells the mesh where URLs lead, and the fleet what is worth saying.
+    fn tell(&self) {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(mesh) = self.mesh.upgrade() else { return };
+        mesh.set_router(listening(&known, self.tls.as_ref()));
+        if let Some(outside) = &self.outside {
+            let instead = known.iter().filter_map(|(_, now)| now.as_ref().ok()?.instead.clone());
+            let shaded: Vec<String> = mesh.sites().shaded().borrow().iter().map(sentence).collect();
+            outside.router_says(self.said.iter().cloned().chain(instead).chain(shaded).collect());
+        }
+    }
+}
+
+/// Binds one port and serves it.
+pub(super) fn open(
+    scheme: Scheme,
+    asked: SocketAddr,
+    ports: &Ports,
+    context: &Arc<HttpContext>,
+) -> Result<Router, String> {
+    let passed = ports.inherited.take(asked).map(|bound| Ok((bound, None)));
+    match passed.unwrap_or_else(|| bound(scheme, asked)) {
+        Ok((bound, instead)) => {
+            let at = bound.addr;
+            let router = Router::start(Arc::clone(context), vec![Listener { bound, scheme }], ports.tls.clone());
+            tracing::info!(target: "stado::mesh", scheme = scheme.as_str(), bind = %at, "http_listening");
+            ports.set(scheme, Ok(Held { port: at.port(), instead }));
+            Ok(router)
+        }
+        Err(why) => {
+            ports.set(scheme, Err(why.clone()));
+            Err(why)
+        }
+    }
+}
+
+/// Where the ports that are held are, or why there is none.
+fn listening(known: &[(Scheme, Result<Held, String>)], tls: Option<&Arc<Tls>>) -> Listening {
+    let held = |scheme| known.iter().find(|(of, _)| *of == scheme).and_then(|(_, now)| Some(now.as_ref().ok()?.port));
+    let problem = known.iter().find_map(|(_, now)| now.as_ref().err());
+    Listening {
+        http: held(Scheme::Http),
+        https: held(Scheme::Https),
+        covers: tls.cloned().map(|tls| Arc::new(move |host: &str| tls.serves(host, jiff::Timestamp::now())) as _),
+        reason: problem.map(|why| format!("the HTTP router is not served: {why}").into()),
+    }
+}
+
+/// The port, or the usual one of its scheme with the reason where this account may not bind it.
+fn bound(scheme: Scheme, asked: SocketAddr) -> Result<(Bound, Option<String>), String> {
+    match conn::bind(asked, Families::AtLeastOne) {
+        Ok(bound) => Ok((bound, None)),
+        Err(error) => match instead_of(&error, scheme) {
+            None => {
+                let why = conn::refused(&error);
+                tracing::warn!(target: "stado::mesh", scheme = scheme.as_str(), bind = %asked, error = why, "http_not_served");
+                Err(why)
+            }
+            Some(other) => fall_back(scheme, &error, other),
+        },
+    }
+}
+
+fn fall_back(scheme: Scheme, error: &BindError, other: SocketAddr) -> Result<(Bound, Option<String>), String> {
+    let bound = conn::bind(other, Families::AtLeastOne)
+        .map_err(|second| format!("{error}, and instead of it {}", conn::refused(&second)))?;
+    let (scheme, asked) = (scheme.as_str(), error.addr);
+    tracing::warn!(target: "stado::mesh", scheme, bind = %asked, instead = %other, "http_port_not_permitted");
+    let why = format!(
+        "{scheme} is served on {other}: {asked} needs a right that this account lacks; `sudo setcap \
+         cap_net_bind_service=+ep` on the program gives it, or ask for a port from 1024 up"
+    );
+    Ok((bound, Some(why)))
+}
+
+/// The port that is tried where the system says that this account may not have the one that was asked for.
+fn instead_of(error: &BindError, scheme: Scheme) -> Option<SocketAddr> {
+    let usual = match scheme {
+        Scheme::Http => 8088,
+        Scheme::Https => 8443,
+    };
+    let low = error.addr.port() < 1024 && error.source.kind() == ErrorKind::PermissionDenied;
+    low.then(|| SocketAddr::new(error.addr.ip(), usual))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_low_port_without_the_right_to_it_has_a_substitute_and_a_taken_one_has_none() {
+        let error = |addr: &str, kind: ErrorKind| BindError { addr: addr.parse().unwrap(), source: kind.into() };
+        let instead = |addr, kind, scheme| instead_of(&error(addr, kind), scheme).map(|addr| addr.to_string());
+        let denied = ErrorKind::PermissionDenied;
+        assert_eq!(instead("127.0.0.1:80", denied, Scheme::Http).as_deref(), Some("127.0.0.1:8088"));
+        assert_eq!(instead("[::1]:443", denied, Scheme::Https).as_deref(), Some("[::1]:8443"));
+        assert_eq!(instead("127.0.0.1:80", ErrorKind::AddrInUse, Scheme::Http), None);
+        assert_eq!(instead("127.0.0.1:8080", denied, Scheme::Http), None);
+    }
+
+    #[test]
+    fn urls_follow_the_ports_that_are_held_and_say_why_there_are_none() {
+        let taken = (Scheme::Http, Err("127.0.0.1:80 is held by pid 7 (nginx)".to_owned()));
+        let none = listening(std::slice::from_ref(&taken), None);
+        assert_eq!(none.url("a.test"), None);
+        assert!(none.reason.unwrap().contains("held by pid 7 (nginx)"));
+        let held = |port| Ok(Held { port, instead: None });
+        let both = listening(&[taken, (Scheme::Https, held(8443))], None);
+        assert_eq!(both.url("a.test").as_deref(), Some("https://a.test:8443"));
+        assert_eq!(listening(&[(Scheme::Http, held(8088))], None).url("a.test").as_deref(), Some("http://a.test:8088"));
+    }
+}

@@ -1,0 +1,207 @@
+//! HTTP services by hostname, through the built daemon.
+use crate::support::home::{DEVMESHD, Home, STADO};
+use crate::support::process::Process;
+use crate::support::{PATIENCE, ports, wait_until};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::thread;
+
+/// Answers every request with a word; on a port of the system's choice until the test ends.
+fn http(word: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let (mut reader, mut stream) = (BufReader::new(stream.try_clone().unwrap()), stream);
+                let mut line = String::new();
+                while reader.read_line(&mut line).unwrap_or(0) > 0 {
+                    if line == "\r\n" {
+                        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", word.len());
+                        if stream.write_all((head + word).as_bytes()).is_err() {
+                            return;
+                        }
+                    }
+                    line.clear();
+                }
+            });
+        }
+    });
+    port
+}
+
+/// Status and body of one GET through the router.
+fn get(port: u16, host: &str, more: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    (head.split(' ').nth(1).unwrap_or("0").parse().unwrap(), body.to_owned())
+}
+
+fn serve(home: &Home, port: u16, args: &[&str]) -> Process {
+    let addr = format!("127.0.0.1:{port}");
+    let all = [&["serve", "--docker-enabled=false", "--http-enabled", "--http-addr", &addr], args].concat();
+    let mut daemon = home.start("devmeshd", DEVMESHD, &all);
+    wait_until("the daemon answers", PATIENCE, || {
+        assert!(daemon.ended().is_none(), "{}", daemon.log());
+        home.devmesh(&["health"]).code == 0
+    });
+    daemon
+}
+
+fn register(home: &Home, name: &str, backend: u16, more: &[&str]) {
+    let backend = format!("127.0.0.1:{backend}");
+    let args = ["register", "--name", name, "--kind", "http", "--backend", &backend, "--once", "--ttl", "600"];
+    home.devmesh(&[&args, more].concat()).ok();
+}
+
+fn listed(home: &Home, name: &str) -> Value {
+    let all = home.devmesh(&["services", "list", "--format", "json"]).ok().json();
+    all.as_array().unwrap().iter().find(|row| row["name"] == name).cloned().unwrap_or_default()
+}
+
+#[test]
+fn two_hostnames_reach_two_backends_and_the_rest_is_told_why_not() {
+    let (home, lease) = (Home::new(), ports::one());
+    let port = lease.port();
+    let daemon = serve(&home, port, &[]);
+    register(&home, "a", http("A"), &["--http-host", "a.test"]);
+    register(&home, "checkout.api", http("B"), &[]);
+    assert_eq!(get(port, "a.test", ""), (200, "A".into()));
+    assert_eq!(get(port, &format!("CHECKOUT-api.localhost.:{port}"), ""), (200, "B".into()));
+    let (status, text) = get(port, "c.test", "");
+    assert_eq!(status, 404);
+    assert!(text.starts_with("404 Not Found\n") && text.contains("a.test, checkout-api.localhost"), "{text}");
+    assert_eq!(listed(&home, "checkout.api")["endpoint"], format!("http://checkout-api.localhost:{port}"));
+
+    // Known and not back yet: after a kill the name is still known.
+    daemon.kill9();
+    let _daemon = serve(&home, port, &[]);
+    let (status, text) = get(port, "a.test", "");
+    assert_eq!(status, 503);
+    assert!(text.starts_with("503 Service Unavailable\n"), "{text}");
+    assert!(text.contains("producer not back since restart\nsince "), "{text}");
+    let (status, json) = get(port, "a.test", "Accept: application/json\r\n");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((status, &json["error"]["service"]), (503, &"a".into()));
+    register(&home, "a", http("A again"), &["--http-host", "a.test"]);
+    assert_eq!(get(port, "a.test", ""), (200, "A again".into()));
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    register(&home, "down", gone, &[]);
+    let (status, text) = get(port, "down.localhost", "");
+    assert_eq!(status, 502);
+    assert!(text.contains(&format!("127.0.0.1:{gone}")), "{text}");
+}
+
+#[test]
+fn a_taken_port_is_named_with_its_holder_and_served_when_it_is_free() {
+    let (home, lease) = (Home::new(), ports::one());
+    let port = lease.port();
+    let thief = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let mut daemon = serve(&home, port, &[]);
+    daemon.expect("msg=http_not_served");
+    register(&home, "web", http("W"), &[]);
+    let list = home.devmesh(&["services", "list", "--format", "json"]).ok();
+    assert!(list.stderr.contains(&format!("held by pid {}", std::process::id())), "{}", list.stderr);
+    assert_eq!(listed(&home, "web")["endpoint"], "");
+    let raw = home.devmesh(&["services", "resolve", "web", "--raw"]);
+    assert!(raw.code == 1 && raw.stderr.contains("no address"), "{}", raw.stderr);
+    drop(thief);
+    wait_until("the URL is there", PATIENCE, || listed(&home, "web")["endpoint"] != "");
+    assert_eq!(get(port, "web.localhost", ""), (200, "W".into()));
+}
+
+#[test]
+fn the_index_lists_what_is_served_and_follows_it() {
+    let (home, lease) = (Home::new(), ports::one());
+    let port = lease.port();
+    let _daemon = serve(&home, port, &[]);
+    let host = format!("stado.localhost:{port}");
+    register(&home, "web", http("W"), &[]);
+    let (status, page) = get(port, &host, "Accept: text/html\r\n");
+    assert_eq!(status, 200);
+    assert!(page.contains(&format!("href=\"http://web.localhost:{port}\"")), "{page}");
+    assert_eq!(get(port, &host, "Origin: http://evil.example\r\n").0, 403);
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET /events HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("\"whole\":true") && line.contains("\"mesh/web\"")));
+    register(&home, "other", http("O"), &[]);
+    assert!(lines.any(|line| line.contains("\"mesh/other\"") && line.contains("\"ready\"")));
+    home.devmesh(&["services", "forget", "other", "--force"]);
+    home.stado(&["service", "forget", "other", "--force"]);
+    assert!(lines.any(|line| line.contains("\"gone\":[\"mesh/other\"]")));
+}
+
+#[test]
+fn requests_are_counted_and_written_down() {
+    let (home, lease) = (Home::new(), ports::one());
+    let port = lease.port();
+    let log = home.file("access.log");
+    let config = home.file("mesh.json");
+    std::fs::write(&config, r#"{"http":{"access_log_rotate":"never"}}"#).unwrap();
+    let args = ["--http-access-log", log.to_str().unwrap(), "--config", config.to_str().unwrap()];
+    let _daemon = serve(&home, port, &args);
+    register(&home, "web", http("W"), &[]);
+    assert_eq!(get(port, "web.localhost", "User-Agent: probe\r\n").0, 200);
+    let written = || std::fs::read_to_string(&log).unwrap_or_default();
+    wait_until("the request is written down", PATIENCE, || written().contains("\"probe\""));
+    let line: Value = serde_json::from_str(written().lines().next().unwrap()).unwrap();
+    assert_eq!((&line["service"], &line["status"], &line["path"]), (&"web".into(), &200.into(), &"/".into()));
+    let mut metrics = String::new();
+    wait_until("the request is counted", PATIENCE, || {
+        let mut socket = std::os::unix::net::UnixStream::connect(home.file(".devmesh/run/devmesh.sock")).unwrap();
+        socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: devmesh\r\nConnection: close\r\n\r\n").unwrap();
+        metrics.clear();
+        socket.read_to_string(&mut metrics).unwrap();
+        metrics.contains(r#"stado_http_requests_total{service="web",consumer="",class="2xx"} 1"#)
+    });
+}
+
+#[test]
+fn a_router_port_that_is_taken_is_unserved_in_the_published_state() {
+    let (home, lease) = (Home::new(), ports::one());
+    let thief = TcpListener::bind(("127.0.0.1", lease.port())).unwrap();
+    let bind = thief.local_addr().unwrap().to_string();
+    let args = ["resolver", "serve", "--docker-enabled=false", "--http-enabled", "--http-addr", &bind];
+    let _daemon = home.start("stado", STADO, &args);
+    let mut row = Value::Null;
+    let unserved = || {
+        let state = std::fs::read_to_string(home.file(".stado/resolver-state.json")).unwrap_or_default();
+        let state: Value = serde_json::from_str(&state).unwrap_or_default();
+        state["unserved"].as_array().cloned().unwrap_or_default().into_iter().find(|row| row["service"] == "http")
+    };
+    wait_until("the reason is published", PATIENCE, || {
+        row = unserved().unwrap_or_default();
+        row["bind"] == bind.as_str()
+    });
+    assert!(row["reason"].as_str().unwrap().contains(&format!("held by pid {}", std::process::id())), "{row}");
+    drop(thief);
+    wait_until("it is served", PATIENCE, || unserved().is_none());
+}
+
+#[test]
+fn a_socket_that_a_service_manager_opened_is_served() {
+    let home = Home::new();
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = socket.local_addr().unwrap();
+    // What a manager does: the socket stays open, and its number and the process are in the environment. (The first one is
+    // 3 unless said otherwise; a plain shell cannot move a descriptor of two digits there.)
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).unwrap();
+    let script = format!(
+        "LISTEN_FDS=1 LISTEN_FDS_FIRST_FD={} LISTEN_PID=$$ exec {DEVMESHD} serve --docker-enabled=false --http-enabled --http-addr {at}",
+        socket.as_raw_fd()
+    );
+    let mut daemon = home.start("daemon", "/bin/sh", &["-c", &script]);
+    drop(socket);
+    daemon.expect("msg=http_listening");
+    register(&home, "web", http("W"), &[]);
+    assert_eq!(get(at.port(), "web.localhost", ""), (200, "W".into()));
+    assert_eq!(listed(&home, "web")["endpoint"], format!("http://web.localhost:{}", at.port()));
+}
