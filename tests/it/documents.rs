@@ -14,14 +14,17 @@ fn sources(dir: &Path, found: &mut String) {
 }
 
 #[test]
-fn every_test_that_the_outage_table_names_exists() {
+fn every_test_that_a_page_names_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut code = String::new();
     ["src", "fleet/src", "resolver/src", "tests/it"].iter().for_each(|dir| sources(&root.join(dir), &mut code));
-    let text = std::fs::read_to_string(root.join("docs/outages.md")).unwrap();
-    // Nothing else in backquotes has four underscores.
-    let named: BTreeSet<&str> = text.split('`').skip(1).step_by(2).filter(|t| t.matches('_').count() >= 4).collect();
-    assert!(named.len() > 30, "{named:?}");
-    let missing: Vec<_> = named.iter().filter(|name| !code.contains(&format!("fn {name}("))).collect();
-    assert!(missing.is_empty(), "docs/outages.md names tests that are not there: {missing:?}");
+    for page in ["docs/outages.md", "docs/data-path.md"] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        // Nothing else in backquotes has four underscores.
+        let named: BTreeSet<&str> =
+            text.split('`').skip(1).step_by(2).filter(|t| t.matches('_').count() >= 4).collect();
+        assert!(named.len() > 30, "{page}: {named:?}");
+        let missing: Vec<_> = named.iter().filter(|name| !code.contains(&format!("fn {name}("))).collect();
+        assert!(missing.is_empty(), "{page} names tests that are not there: {missing:?}");
+    }
 }

@@ -57,6 +57,29 @@ fn a_container_reaches_a_service_at_the_bridge_and_nobody_else_does_unless_it_wa
 }
 
 #[test]
+fn without_ipv6_the_other_loopback_half_is_neither_bound_nor_missed() {
+    needs!("netns");
+    let network = Network::new(1);
+    let mut home = Home::new();
+    home.enter(network.namespace(0));
+    let off = "echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6";
+    run(Command::new("ip").args(["netns", "exec", network.namespace(0), "sh", "-c", off])).ok();
+    let mut daemon = start(&home, &[]);
+    let backend = network.inside(0, || {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        serve(listener, "db");
+        address
+    });
+    home.devmesh(&["register", "--name", "a.b", "--backend", &backend.to_string(), "--ttl", "600", "--once"]).ok();
+    let address = home.devmesh(&["services", "resolve", "a.b", "--raw"]).ok().stdout;
+    assert_eq!(network.inside(0, || ask(address.trim(), "1")).as_deref(), Some("db:1"));
+    let inspected = home.devmesh(&["services", "inspect", "a.b"]).ok();
+    assert_eq!(inspected.stderr, "", "nothing is missed");
+    assert!(!daemon.log().contains("::1") && daemon.ended().is_none(), "{}", daemon.log());
+}
+
+#[test]
 fn the_holder_of_a_taken_port_is_named_and_another_port_is_given() {
     let home = Home::new();
     let daemon = start(&home, &[]);

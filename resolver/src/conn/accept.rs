@@ -1,15 +1,17 @@
 //! The accept loop: one task owns the listeners of a frontend and survives every error (proxy rule 7).
+use super::Backend;
 use super::bind::{self, Bound};
 use super::descriptors::Claim;
+use super::listener::Listener;
 use super::shared::Shared;
 use super::walk;
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// Shortest and longest pause after an error that a retry at once would only repeat.
@@ -19,12 +21,14 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 
 /// Runs until the frontend stops accepting, and gives the listeners back: dropping them closes them.
 pub(super) async fn run(mut bound: Bound, shared: Arc<Shared>) -> Bound {
-    accept_all(&mut bound.listeners, &shared).await;
+    let mut listeners = bound.listeners.drain(..).filter_map(|listener| Listener::new(listener, &shared)).collect();
+    accept_all(&mut listeners, &shared).await;
+    bound.listeners.extend(listeners.into_iter().filter_map(Listener::back));
     bound.missing_half = shared.missing_half();
     bound
 }
 
-async fn accept_all(listeners: &mut Vec<TcpListener>, shared: &Arc<Shared>) {
+async fn accept_all(listeners: &mut Vec<Listener>, shared: &Arc<Shared>) {
     // Both families, also while one is missing.
     let _counted = shared.context.descriptors.count(2);
     let mut turn = 0usize;
@@ -38,7 +42,7 @@ async fn accept_all(listeners: &mut Vec<TcpListener>, shared: &Arc<Shared>) {
             () = stop.cancelled() => return,
             accepted = next(listeners, &mut turn, shared) => accepted,
             () = sleep_until(retry_at), if shared.misses_a_half() => {
-                listeners.extend(retry_half(shared).await);
+                listeners.extend(retry_half(shared).await.and_then(|half| Listener::new(half, shared)));
                 retry = (retry * 2).min(RETRY.1);
                 retry_at = Instant::now() + retry;
                 continue;
@@ -69,7 +73,7 @@ async fn accept_all(listeners: &mut Vec<TcpListener>, shared: &Arc<Shared>) {
 }
 
 /// The next connection, once no other loop waits for descriptors.
-async fn next(listeners: &[TcpListener], turn: &mut usize, shared: &Shared) -> io::Result<(TcpStream, SocketAddr)> {
+async fn next(listeners: &[Listener], turn: &mut usize, shared: &Shared) -> io::Result<(TcpStream, SocketAddr)> {
     while shared.context.descriptors.short() {
         sleep(PAUSE.0).await;
     }
@@ -77,7 +81,7 @@ async fn next(listeners: &[TcpListener], turn: &mut usize, shared: &Shared) -> i
 }
 
 /// The next connection of any listener; `turn` says which one is asked first, so that none starves another.
-async fn accept(listeners: &[TcpListener], turn: &mut usize) -> io::Result<(TcpStream, SocketAddr)> {
+async fn accept(listeners: &[Listener], turn: &mut usize) -> io::Result<(TcpStream, SocketAddr)> {
     *turn = turn.wrapping_add(1);
     let first = *turn;
     poll_fn(|cx: &mut TaskContext<'_>| {
@@ -119,12 +123,16 @@ async fn wait_for_descriptors(client: TcpStream, shared: &Shared) -> (TcpStream,
     }
 }
 
-/// One load of the backend, then a task of its own for the connection. What is refused here costs no task.
+/// One load of the backend, then a task of its own: on a lane, or beside the session that leads to another host. What is
+/// refused here costs no task.
 fn take(client: TcpStream, claim: Claim, peer: SocketAddr, shared: &Arc<Shared>) {
     let backend = shared.backend.load_full();
-    if let Some(entry) = walk::admit(&client, peer, &backend, shared) {
-        shared.connections.spawn(walk::connection(client, backend, entry, claim, Arc::clone(shared)));
-    }
+    let Some(entry) = walk::admit(&client, peer, &backend, shared) else { return };
+    let far = matches!(&*backend, Backend::Fleet(route) if !route.local);
+    let lane = if far { None } else { shared.context.lanes.least() };
+    let (runtime, place) = lane.map_or((&shared.home, None), |(runtime, place)| (runtime, Some(place)));
+    let connection = walk::connection(client, backend, entry, claim, place, Arc::clone(shared));
+    shared.connections.spawn_on(connection, runtime);
 }
 
 async fn retry_half(shared: &Arc<Shared>) -> Option<TcpListener> {

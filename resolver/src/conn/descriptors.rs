@@ -80,15 +80,18 @@ impl Descriptors {
 
     /// Says at most once a minute, for all listeners together, why accepting pauses.
     pub(crate) fn warn(&self, why: &str, bind: std::net::SocketAddr) {
-        let now = Instant::now();
-        {
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-            if said.is_some_and(|last| now.duration_since(last) < Duration::from_secs(60)) {
-                return;
-            }
+        if self.may_say(Instant::now()) {
+            tracing::warn!(target: "stado::mesh", frontend = %bind, cause = why, "accept_paused");
+        }
+    }
+
+    fn may_say(&self, now: Instant) -> bool {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = said.is_none_or(|last| now.duration_since(last) >= Duration::from_secs(60));
+        if may {
             *said = Some(now);
         }
-        tracing::warn!(target: "stado::mesh", frontend = %bind, cause = why, "accept_paused");
+        may
     }
 }
 
@@ -144,6 +147,13 @@ mod tests {
         let last = descriptors.claim(1, &zero).unwrap();
         drop((held, last));
         assert_eq!(descriptors.held.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_shortage_is_said_once_a_minute() {
+        let (descriptors, start) = (limited(16), Instant::now());
+        let said = |second| descriptors.may_say(start + Duration::from_secs(second));
+        assert_eq!([0, 1, 59, 60, 61, 119, 120].map(said), [true, false, false, true, false, false, true]);
     }
 
     #[test]

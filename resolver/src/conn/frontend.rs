@@ -4,6 +4,7 @@ use super::shared::Shared;
 use super::{Backend, Context, FrontendId, accept};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 /// A running frontend: one task owns the listeners. Dropping it closes them and leaves open streams alone.
@@ -20,7 +21,8 @@ impl Frontend {
     pub fn start(bound: Bound, id: FrontendId, backend: Backend, budget: Duration, context: Context) -> Self {
         let shared = Arc::new(Shared::new(id, backend, budget, bound.missing_half.clone(), context));
         shared.context.own.enter(bound.addr, Arc::clone(&shared.id.service));
-        let accepting = tokio::spawn(accept::run(bound, Arc::clone(&shared)));
+        let lane = shared.context.lanes.next().unwrap_or_else(Handle::current);
+        let accepting = lane.spawn(accept::run(bound, Arc::clone(&shared)));
         Self { shared, accepting: Some(accepting) }
     }
 

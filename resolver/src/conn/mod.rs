@@ -6,11 +6,14 @@
 mod accept;
 mod bind;
 mod copy;
+mod cut;
 mod descriptors;
 mod dial;
 mod frontend;
 mod http_sniff;
+mod lanes;
 pub mod ledger;
+mod listener;
 mod refusal;
 mod shared;
 #[cfg(test)]
@@ -25,6 +28,7 @@ pub use descriptors::Descriptors;
 pub(crate) use dial::{Asker, DialError, Upstream, dial};
 pub use dial::{Dialer, NoFleet, Opening, OwnListeners};
 pub use frontend::{Ending, Frontend};
+pub use lanes::Lanes;
 
 use stado_fleet::directory::Route;
 use stado_fleet::name::LoopbackAddr;
@@ -96,6 +100,8 @@ pub struct Context {
     pub own: OwnListeners,
     /// Bounds of each service.
     pub limits: Limits,
+    /// The threads that carry connections.
+    pub lanes: Lanes,
     /// The reserve of descriptors that accepting leaves alone.
     pub descriptors: Arc<Descriptors>,
 }
@@ -108,6 +114,8 @@ impl Context {
             generation: HeldGeneration::default(),
             own: OwnListeners::default(),
             limits: Limits::default(),
+            // Before the descriptors, which count what is open already.
+            lanes: Lanes::default(),
             descriptors: Arc::default(),
         }
     }

@@ -1,4 +1,5 @@
 //! What the accept loop and every connection of a frontend see.
+use super::cut::Cut;
 use super::dial::Asker;
 use super::ledger::Slot;
 use super::{Backend, Context, FrontendId};
@@ -6,6 +7,7 @@ use arc_swap::ArcSwap;
 use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,10 +23,13 @@ pub(super) struct Shared {
     pub(super) answered_last: AtomicU8,
     pub(super) connections: TaskTracker,
     pub(super) stop: CancellationToken,
-    pub(super) cut: CancellationToken,
+    pub(super) cut: Cut,
+    /// Where the frontend was started: streams to other hosts are carried there.
+    pub(super) home: Handle,
     missing_half: Mutex<Option<String>>,
 }
 impl Shared {
+    /// Must run inside a tokio runtime.
     pub(super) fn new(
         id: FrontendId,
         backend: Backend,
@@ -40,7 +45,8 @@ impl Shared {
             answered_last: AtomicU8::new(0),
             connections: TaskTracker::new(),
             stop: CancellationToken::new(),
-            cut: CancellationToken::new(),
+            cut: Cut::default(),
+            home: Handle::current(),
             missing_half: Mutex::new(missing_half),
             context,
         }
@@ -67,7 +73,7 @@ impl Shared {
     pub(super) async fn end(&self, grace: Duration) {
         self.connections.close();
         if tokio::time::timeout(grace, self.connections.wait()).await.is_err() {
-            self.cut.cancel();
+            self.cut.cut();
             self.connections.wait().await;
         }
     }

@@ -1,12 +1,16 @@
 //! One connection through the five steps.
 use super::descriptors::Claim;
 use super::dial::{self, DialError, Upstream};
+use super::lanes::Place;
 use super::ledger::{Entry, Outcome, Refusal};
 use super::shared::Shared;
-use super::{Backend, copy, refusal};
+use super::{Backend, bind, copy, refusal};
 use stado_fleet::fault::{Blame, Faulty};
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
@@ -18,31 +22,43 @@ const BLINK: Duration = Duration::from_millis(20);
 const EARLY: usize = 16 << 10;
 
 /// Lets a connection in, or closes it at once: no backend, or the service is full.
-pub(super) fn admit(client: &TcpStream, peer: SocketAddr, backend: &Backend, shared: &Shared) -> Option<Entry> {
+pub(super) fn admit(
+    client: &std::net::TcpStream,
+    peer: SocketAddr,
+    backend: &Backend,
+    shared: &Shared,
+) -> Option<Entry> {
     // An adapter's client learns why, in the way of any refusal; a mesh frontend just closes.
     if matches!(backend, Backend::None(_)) && shared.id.consumer.is_none() {
         shared.slot.refuse(Refusal::NoBackend);
         return None;
     }
-    // A socket without NODELAY still works; the connection is worth more than the option.
-    let _ = client.set_nodelay(true);
+    if !bind::INHERITS_NODELAY {
+        // A socket without NODELAY still works; the connection is worth more than the option.
+        let _ = client.set_nodelay(true);
+    }
     let limits = &shared.context.limits;
     Entry::open(&shared.context.ledger, &shared.slot, &shared.id, backend, peer, limits.connections)
 }
 
-/// Leads an admitted connection to its end, or to the daemon's.
+/// Leads an admitted connection to its end, or to the daemon's. `_place`: its place on a lane, for as long as it lives.
 pub(super) async fn connection(
-    client: TcpStream,
+    client: std::net::TcpStream,
     backend: Arc<Backend>,
     mut entry: Entry,
     claim: Claim,
+    _place: Option<Place>,
     shared: Arc<Shared>,
 ) {
-    tokio::select! {
-        biased;
-        () = shared.cut.cancelled() => {}
-        () = walk(client, &backend, &mut entry, claim, &shared) => {}
-    }
+    // The runtime that carries the connection watches its sockets. One that cannot is out of memory: the connection is cut.
+    let Ok(client) = TcpStream::from_std(client) else { return };
+    let (mut watch, mut watched) = (pin!(shared.cut.watch()), false);
+    let mut walk = pin!(walk(client, &backend, &mut entry, claim, &shared));
+    poll_fn(|cx| match shared.cut.poll(watch.as_mut(), &mut watched, cx) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => walk.as_mut().poll(cx),
+    })
+    .await;
 }
 
 async fn walk(client: TcpStream, backend: &Backend, entry: &mut Entry, mut claim: Claim, shared: &Shared) {
@@ -181,10 +197,10 @@ mod tests {
         let rig = Rig::mesh(local("127.0.0.1:1".parse().unwrap()));
         let shared = rig.frontend().shared();
         let backend = shared.backend.load_full();
-        let client = rig.connect().await;
+        let client = rig.connect().await.into_std().unwrap();
         let entry = admit(&client, rig.addr, &backend, shared).unwrap();
         let claim = shared.context.descriptors.count(2);
-        let size = size_of_val(&connection(client, backend, entry, claim, Arc::clone(shared)));
+        let size = size_of_val(&connection(client, backend, entry, claim, None, Arc::clone(shared)));
         assert!(size < 2048, "{size} bytes");
     }
 }

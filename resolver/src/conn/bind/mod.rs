@@ -5,6 +5,7 @@ mod socket;
 
 pub use holder::holder_of;
 pub use reach::{Reach, reach};
+pub(super) use socket::INHERITS_NODELAY;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

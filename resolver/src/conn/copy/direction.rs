@@ -67,12 +67,13 @@ impl Direction {
         }
     }
 
-    /// Moves what can be moved now. Ready when the direction is done.
+    /// Moves what can be moved now. Ready when the direction is done. `last`: the other direction is done already.
     pub(super) fn poll<A: Side, B: Side>(
         &mut self,
         cx: &mut Context<'_>,
         source: &mut A,
         destination: &mut B,
+        last: bool,
         mut note: impl FnMut(Seen<'_>),
     ) -> Poll<Result<(), Fault>> {
         loop {
@@ -83,7 +84,7 @@ impl Direction {
                 Step::Write(Mode::Bulk) => ready!(self.poll_drain(cx, destination)).map_err(Fault::Destination)?,
                 Step::Shutdown => {
                     self.pipe = None;
-                    ready!(destination.poll_shutdown(cx)).map_err(Fault::Destination)?;
+                    ready!(destination.poll_shutdown(cx, last)).map_err(Fault::Destination)?;
                     self.flow.passed_on();
                 }
                 Step::Done => return Poll::Ready(Ok(())),

@@ -95,7 +95,7 @@ impl<C: Side, S: Side> Relay<C, S> {
             *moved = true;
             entry.up(seen);
         };
-        let result = self.up.poll(cx, &mut self.client, &mut self.service, note);
+        let result = self.up.poll(cx, &mut self.client, &mut self.service, self.down.is_done(), note);
         if !ended_before && self.up.source_ended() {
             entry.client_ended();
         }
@@ -118,7 +118,7 @@ impl<C: Side, S: Side> Relay<C, S> {
             *moved = true;
             entry.down(seen);
         };
-        self.down.poll(cx, &mut self.service, &mut self.client, note).map_err(|fault| match fault {
+        self.down.poll(cx, &mut self.service, &mut self.client, self.up.is_done(), note).map_err(|fault| match fault {
             Fault::Source(error) => Broken::Service(error),
             Fault::Destination(_) => Broken::Client,
         })

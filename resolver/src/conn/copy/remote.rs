@@ -29,7 +29,7 @@ impl Side for RemoteSide {
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         AsyncWrite::poll_flush(self.stream.as_mut(), cx)
     }
-    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>, _last: bool) -> Poll<io::Result<()>> {
         AsyncWrite::poll_shutdown(self.stream.as_mut(), cx)
     }
     fn poll_broken(&mut self, _cx: &mut Context<'_>) -> Poll<io::Error> {

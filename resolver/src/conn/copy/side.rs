@@ -11,8 +11,8 @@ pub(super) trait Side {
     fn poll_write(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>>;
     /// Sends on what was written, where the stream keeps it back.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
-    /// Ends our direction; the other goes on.
-    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+    /// Ends our direction. `last`: the other has ended before, and the end is about to be closed.
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>, last: bool) -> Poll<io::Result<()>>;
     /// Ready when the connection broke, found without reading or writing.
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
     /// Both directions ended in order: dropping it now is a plain close.

@@ -78,7 +78,11 @@ impl Side for TcpSide<'_> {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(&mut self, _cx: &mut Context<'_>, last: bool) -> Poll<io::Result<()>> {
+        if last {
+            // Everything was read, so closing says the same as a shutdown before it.
+            return Poll::Ready(Ok(()));
+        }
         Poll::Ready(rustix::net::shutdown(self.stream, Shutdown::Write).map_err(io::Error::from))
     }
 

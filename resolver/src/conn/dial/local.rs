@@ -42,7 +42,7 @@ pub(super) async fn connect(addr: LoopbackAddr, asker: &Asker<'_>) -> Result<Tcp
 type Failures = Vec<(SocketAddr, io::Error)>;
 
 async fn one(addr: SocketAddr) -> Result<TcpStream, Failures> {
-    TcpStream::connect(addr).await.map_err(|error| vec![(addr, error)])
+    super::loopback::connect(addr).await.map_err(|error| vec![(addr, error)])
 }
 
 async fn one_by_one(candidates: &[SocketAddr]) -> Result<TcpStream, Failures> {

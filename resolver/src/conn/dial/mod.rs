@@ -1,6 +1,8 @@
 //! Reaching what stands behind a frontend, within one budget.
 mod error;
 mod local;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+mod loopback;
 mod own;
 mod remote;
 

@@ -111,6 +111,22 @@ async fn a_backend_change_moves_new_connections_only() {
 }
 
 #[tokio::test]
+async fn a_change_to_one_service_touches_no_stream_of_another() {
+    let context = Context::new(Arc::new(NoFleet), Ledger::new());
+    let (one, two) = (local(greeter("one").await), local(greeter("two").await));
+    let steady = Rig::on(free_port(), None, one, context.clone());
+    let mut changing = Rig::on(free_port(), None, two.clone(), context);
+    let (mut stays, mut ends) = (steady.connect().await, changing.connect().await);
+    assert_eq!((read_exact(&mut stays, 3).await, read_exact(&mut ends, 3).await), (b"one".to_vec(), b"two".to_vec()));
+    changing.frontend().set_backend(Backend::None("stopped".into()));
+    changing.frontend().set_backend(two);
+    changing.frontend.take().unwrap().close(Duration::ZERO).await;
+    expect_reset(&mut ends).await;
+    stays.write_all(b"here").await.unwrap();
+    assert_eq!(read_exact(&mut stays, 4).await, b"here");
+}
+
+#[tokio::test]
 async fn a_refusing_backend_closes_the_client_and_the_failure_names_the_address() {
     let (listener, addr) = listener().await;
     drop(listener);

@@ -1,6 +1,7 @@
 //! Rules 5 and 6: ends, resets, linger, back-pressure.
 use super::support::*;
 use crate::conn::ledger::Outcome;
+use sha2::{Digest, Sha256};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -88,6 +89,21 @@ async fn a_reset_is_passed_on_within_a_second_both_ways_at_every_stage() {
 }
 
 #[tokio::test]
+async fn the_end_of_one_connection_ends_no_other() {
+    let (backend, addr) = listener().await;
+    let rig = Rig::mesh(local(addr));
+    let (mut steady, mut served) = rig.pair(&backend).await;
+    for by_client in [true, false] {
+        let (client, other) = rig.pair(&backend).await;
+        let (resetting, mut other) = if by_client { (client, other) } else { (other, client) };
+        reset(resetting);
+        expect_reset(&mut other).await;
+        steady.write_all(b"on").await.unwrap();
+        assert_eq!(read_exact(&mut served, 2).await, b"on");
+    }
+}
+
+#[tokio::test]
 async fn a_backend_that_resets_at_once_resets_the_client() {
     let (backend, addr) = listener().await;
     tokio::spawn(async move {
@@ -166,7 +182,8 @@ async fn a_reader_that_never_reads_holds_bounded_bytes_and_nobody_else() {
 
 #[tokio::test]
 async fn two_thousand_short_connections_leave_nothing_behind() {
-    let rig = Rig::mesh(local(greeter("hi").await));
+    let backend = greeter("hi").await;
+    let rig = Rig::mesh(local(backend));
     for _ in 0..40 {
         let mut batch = tokio::task::JoinSet::new();
         for _ in 0..50 {
@@ -186,30 +203,50 @@ async fn two_thousand_short_connections_leave_nothing_behind() {
     let counters = rig.counters();
     assert_eq!((counters.opened, counters.bytes_up, counters.bytes_down), (2000, 2000, 6000));
     #[cfg(target_os = "linux")]
-    {
-        let port = format!(":{:04X}", rig.addr.port());
-        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-        let stuck = |line: &&str| {
-            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-            // FIN-WAIT-2 and CLOSE-WAIT on the frontend's port.
-            fields[1].ends_with(&port) && matches!(fields[3], "05" | "08")
-        };
-        assert_eq!(table.lines().skip(1).filter(stuck).count(), 0);
+    until("no socket is stuck", || stuck(rig.addr.port()) + stuck(backend.port()) == 0).await;
+}
+
+/// Sockets in FIN-WAIT-2 or CLOSE-WAIT of connections to `port`, at either end.
+#[cfg(target_os = "linux")]
+fn stuck(port: u16) -> usize {
+    let port = format!(":{port:04X}");
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let is_stuck = |line: &&str| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        (fields[1].ends_with(&port) || fields[2].ends_with(&port)) && matches!(fields[3], "05" | "08")
+    };
+    table.lines().skip(1).filter(is_stuck).count()
+}
+
+#[tokio::test]
+async fn a_thousand_resets_each_way_are_a_thousand_resets_and_leave_nothing_behind() {
+    let (backend, addr) = listener().await;
+    let rig = Rig::mesh(local(addr));
+    for n in 0..2000 {
+        let (client, served) = rig.pair(&backend).await;
+        let (resetting, mut other) = if n % 2 == 0 { (client, served) } else { (served, client) };
+        reset(resetting);
+        expect_reset(&mut other).await;
     }
+    until("all are over", || rig.counters().active == 0).await;
+    assert_eq!(rig.counters().opened, 2000);
+    #[cfg(target_os = "linux")]
+    until("no socket is stuck", || stuck(rig.addr.port()) + stuck(addr.port()) == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bulk_both_ways_at_once_arrives_unchanged() {
-    const SIZE: usize = 24 << 20;
+async fn two_hundred_megabytes_each_way_at_once_arrive_unchanged() {
+    const SIZE: usize = 200_000_000;
     let (backend, addr) = listener().await;
     let rig = Rig::mesh(local(addr));
     let (client, served) = rig.pair(&backend).await;
     let ends = [tokio::spawn(exchange(client, SIZE, 3)), tokio::spawn(exchange(served, SIZE, 5))];
-    let mut sums = Vec::new();
+    let mut hashes = Vec::new();
     for end in ends {
-        sums.push(timeout(PATIENCE * 3, end).await.unwrap().unwrap());
+        hashes.push(timeout(PATIENCE * 6, end).await.unwrap().unwrap());
     }
-    assert_eq!((sums[0].0, sums[1].0), (sums[1].1, sums[0].1));
+    assert!(hashes[0].sent == hashes[1].read && hashes[1].sent == hashes[0].read);
+    assert_ne!(hashes[0].sent, hashes[1].sent);
     until("the connection is over", || rig.counters().active == 0).await;
     let size = u64::try_from(SIZE).unwrap();
     assert_eq!((rig.counters().bytes_up, rig.counters().bytes_down), (size, size));
@@ -239,36 +276,38 @@ async fn bulk_takes_pipes_and_gives_them_back_when_it_rests() {
     assert_eq!(rig.counters().bytes_up, total);
 }
 
-/// Sends `size` bytes from `seed` and reads until the end; returns position-dependent sums of both.
-async fn exchange(stream: TcpStream, size: usize, seed: u64) -> (u64, u64) {
+/// SHA-256 of what one end sent and of what it read.
+struct Hashes {
+    sent: [u8; 32],
+    read: [u8; 32],
+}
+
+/// Sends `size` bytes that no two seeds or places share, and reads until the end.
+async fn exchange(stream: TcpStream, size: usize, seed: u64) -> Hashes {
     let (mut read, mut write) = stream.into_split();
     let sending = tokio::spawn(async move {
-        let (mut sum, mut left, mut word) = (0u64, size, seed);
+        let (mut hash, mut left, mut place) = (Sha256::new(), size, seed << 40);
+        let mut chunk = vec![0u8; 100_000];
         while left > 0 {
-            let chunk: Vec<u8> = std::iter::repeat_with(|| {
-                word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                word.to_be_bytes()[0]
-            })
-            .take(left.min(100_000))
-            .collect();
-            sum = add(sum, &chunk);
-            write.write_all(&chunk).await.unwrap();
-            left -= chunk.len();
+            for word in chunk.chunks_exact_mut(8) {
+                word.copy_from_slice(&place.to_le_bytes());
+                place += 1;
+            }
+            let part = &chunk[..left.min(chunk.len())];
+            hash.update(part);
+            write.write_all(part).await.unwrap();
+            left -= part.len();
         }
         write.shutdown().await.unwrap();
-        sum
+        hash.finalize().into()
     });
-    let mut sum = 0;
+    let mut hash = Sha256::new();
     let mut buffer = vec![0; 50_000];
     loop {
         match read.read(&mut buffer).await.unwrap() {
             0 => break,
-            n => sum = add(sum, &buffer[..n]),
+            n => hash.update(&buffer[..n]),
         }
     }
-    (sending.await.unwrap(), sum)
-}
-
-fn add(sum: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(sum, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    Hashes { sent: sending.await.unwrap(), read: hash.finalize().into() }
 }

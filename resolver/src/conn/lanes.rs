@@ -1,0 +1,116 @@
+//! The threads that carry connections: for each processor one, with a runtime of its own.
+//!
+//! A connection stays on the lane that it was given at accept, so its two sockets are watched by one poll of the kernel, and
+//! no lock is shared with other lanes while bytes move. Streams to other hosts are carried beside their SSH session instead,
+//! on the runtime that the frontend was started in.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::runtime::{Builder, Handle};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// More threads than this only cost.
+const MOST: usize = 16;
+
+/// All lanes of a daemon. Cheap to clone; they end with the last clone, which every open connection holds.
+#[derive(Debug, Clone)]
+pub struct Lanes(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    lanes: Vec<Lane>,
+    turn: AtomicUsize,
+    _stop: DropGuard,
+}
+
+#[derive(Debug)]
+struct Lane {
+    runtime: Handle,
+    carried: Arc<AtomicUsize>,
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self::new(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+impl Lanes {
+    /// Starts up to `count` lanes. Where no thread can be had there are fewer, or none.
+    fn new(count: usize) -> Self {
+        let stop = CancellationToken::new();
+        let lanes = (0..count.min(MOST)).map_while(|n| Lane::start(n, stop.clone())).collect();
+        Self(Arc::new(Inner { lanes, turn: AtomicUsize::new(0), _stop: stop.drop_guard() }))
+    }
+
+    /// Where an accept loop runs: one lane after the other. `None` without lanes.
+    pub(super) fn next(&self) -> Option<Handle> {
+        let turn = self.0.turn.fetch_add(1, Ordering::Relaxed);
+        let lane = self.0.lanes.get(turn.checked_rem(self.0.lanes.len())?)?;
+        Some(lane.runtime.clone())
+    }
+
+    /// The lane that carries the fewest connections, with a place on it. `None` without lanes.
+    pub(super) fn least(&self) -> Option<(&Handle, Place)> {
+        let lane = self.0.lanes.iter().min_by_key(|lane| lane.carried.load(Ordering::Relaxed))?;
+        lane.carried.fetch_add(1, Ordering::Relaxed);
+        Some((&lane.runtime, Place(Arc::clone(&lane.carried))))
+    }
+}
+
+impl Lane {
+    fn start(n: usize, stop: CancellationToken) -> Option<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+        let handle = runtime.handle().clone();
+        let thread = std::thread::Builder::new().name(format!("stado-lane-{n}"));
+        thread.spawn(move || runtime.block_on(stop.cancelled())).ok()?;
+        Some(Self { runtime: handle, carried: Arc::default() })
+    }
+}
+
+/// One connection's place on its lane.
+#[derive(Debug)]
+pub(super) struct Place(Arc<AtomicUsize>);
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_go_where_fewest_are() {
+        let lanes = Lanes::new(3);
+        let mut places: Vec<Place> = (0..9).map(|_| lanes.least().unwrap().1).collect();
+        let carried = || lanes.0.lanes.iter().map(|lane| lane.carried.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        assert_eq!(carried(), [3, 3, 3]);
+        let lane = Arc::clone(&places[0].0);
+        places.retain(|place| !Arc::ptr_eq(&place.0, &lane));
+        places.extend((0..3).map(|_| lanes.least().unwrap().1));
+        assert_eq!(carried(), [3, 3, 3]);
+    }
+
+    #[test]
+    fn without_threads_there_are_no_lanes() {
+        let lanes = Lanes::new(0);
+        assert!(lanes.next().is_none() && lanes.least().is_none());
+    }
+
+    #[test]
+    fn lanes_end_with_the_last_clone() {
+        let lanes = Lanes::new(1);
+        let (ended, seen) = std::sync::mpsc::channel::<()>();
+        lanes.next().unwrap().spawn(async move {
+            let _ended = ended;
+            std::future::pending::<()>().await;
+        });
+        drop(lanes);
+        // The sender is dropped with the runtime that held its task.
+        assert!(
+            seen.recv_timeout(std::time::Duration::from_secs(20))
+                == Err(std::sync::mpsc::RecvTimeoutError::Disconnected)
+        );
+    }
+}
