@@ -252,6 +252,21 @@ pub struct Health {
     pub version: String,
     /// `disabled`, `connected` or `degraded`.
     pub docker: String,
+    /// Daemons that were taken over and still have streams (an addition of Stado).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaving: Vec<Leaving>,
+}
+
+/// A daemon that another one took over from: it lives until its last stream ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Leaving {
+    /// Process.
+    pub pid: u32,
+    /// Streams that are open.
+    pub streams: u64,
+    /// When it was taken over, RFC 3339.
+    pub since: String,
 }
 
 /// The one error envelope: `{"error":{"code":…,"message":…}}`.

@@ -71,6 +71,9 @@ pub struct MeshFlags {
     /// Write every answered request into this file; off without it
     #[arg(long, value_name = "PATH")]
     pub http_access_log: Option<String>,
+    /// Take everything over from the running daemon of this home: no connection is refused, no stream is cut
+    #[arg(long)]
+    pub take_over: bool,
     /// Print every setting with each source that set it, and exit
     #[arg(long)]
     pub print_parsed_fields: bool,

@@ -25,6 +25,7 @@ mod documents;
 mod example_story;
 mod fleet_story;
 mod full_store;
+mod hand_over;
 mod kill_story;
 mod life_story;
 mod mesh_kill;

@@ -78,9 +78,28 @@ impl Lock {
         Self { file }
     }
 
+    /// As [`Lock::adopt`], if the descriptor is of the file at `path` and holds its lock.
+    pub fn adopt_at(file: File, path: &Path) -> Result<Self, DiskError> {
+        if !is_at(&file, path) {
+            return Err(DiskError::refused("take over the lock", path, "the descriptor is of another file"));
+        }
+        match file.try_lock() {
+            Ok(()) => Ok(Self { file }),
+            Err(TryLockError::WouldBlock) => {
+                Err(DiskError::refused("take over the lock", path, "another process holds it"))
+            }
+            Err(TryLockError::Error(e)) => Err(DiskError::new("take over the lock", path, e)),
+        }
+    }
+
     /// The descriptor, to hand over. Closing the last copy of it gives the lock back.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The pid inside.
+    pub fn recorded_pid(&self) -> Option<u32> {
+        pid_inside(&self.file)
     }
 
     /// Writes this process's pid inside. The old pid is overwritten before the rest is cut off, so that a reader never

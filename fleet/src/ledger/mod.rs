@@ -7,6 +7,8 @@ pub use publisher::{Publisher, never_sentence, publisher};
 pub use read::{answers, waits};
 pub use waits::{Held, blockers, held, overdue, wait_sentence, waited_seconds};
 
+pub use crate::wire::Leaving;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,6 +87,13 @@ pub struct ResolverState {
     /// Resolution API that is bound (an addition of Stado).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_bind: Option<String>,
+    /// Daemons that were taken over and still have streams (an addition of Stado).
+    #[serde(deserialize_with = "null_is_missing", skip_serializing_if = "Vec::is_empty")]
+    pub leaving: Vec<Leaving>,
+    /// The process that is being taken over, until its pid is replaced in the lock: the state then belongs to the lock's
+    /// holder although the pids differ (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub took_over_from: Option<u32>,
     /// Things worth saying that make nothing unserved: a half-bound frontend, an ignored key (an addition of Stado).
     #[serde(deserialize_with = "null_is_missing", skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

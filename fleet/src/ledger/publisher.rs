@@ -32,7 +32,7 @@ pub fn publisher(paths: &PublishedPaths) -> Result<Publisher, DiskError> {
 fn look(paths: &PublishedPaths) -> Result<Publisher, DiskError> {
     let Some(state) = read::state(paths)? else { return Ok(Publisher::Never) };
     Ok(match Lock::holder(&paths.lock)? {
-        Some(Some(pid)) if pid == state.pid => Publisher::Alive(state),
+        Some(Some(pid)) if pid == state.pid || Some(pid) == state.took_over_from => Publisher::Alive(state),
         holder => Publisher::Dead { state, replaced_by: holder.flatten() },
     })
 }

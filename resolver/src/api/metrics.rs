@@ -1,7 +1,7 @@
 //! `GET /metrics` on a loopback port, for collectors that cannot read the control socket. Off unless configured.
 use crate::api::control::METRICS_TYPE;
 use crate::api::resolution::{MetricsText, is_loopback_authority};
-use crate::conn::{self, BindError, Families, OwnListeners};
+use crate::conn::{self, BindError, Bound, Families, Lendable, Lent, OwnListeners};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{ALLOW, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN};
@@ -11,6 +11,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -25,6 +26,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub struct MetricsListener {
     own: OwnListeners,
     bind: SocketAddr,
+    lendable: Lendable,
     _stop: DropGuard,
 }
 
@@ -32,13 +34,30 @@ impl MetricsListener {
     /// Binds `bind`, which must be a loopback address (the configuration checks that), on both loopback families where
     /// they are free, and answers from `text`. Must run inside a runtime.
     pub fn start(bind: SocketAddr, text: MetricsText, own: OwnListeners) -> Result<Self, BindError> {
-        let bound = conn::bind(bind, Families::AtLeastOne)?;
+        Ok(Self::start_on(conn::bind(bind, Families::AtLeastOne)?, text, own))
+    }
+
+    /// The same on listeners that are bound already.
+    pub fn start_on(bound: Bound, text: MetricsText, own: OwnListeners) -> Self {
+        let bind = bound.addr;
         own.enter(bind, "the metrics page".into());
         let stop = CancellationToken::new();
-        for listener in bound.into_listeners() {
+        let listeners: Vec<_> = bound.into_listeners().into_iter().map(Arc::new).collect();
+        let lendable = Lendable::of(&listeners);
+        for listener in listeners {
             tokio::spawn(accept(listener, text.clone(), stop.clone()));
         }
-        Ok(Self { own, bind, _stop: stop.drop_guard() })
+        Self { own, bind, lendable, _stop: stop.drop_guard() }
+    }
+
+    /// Where it listens.
+    pub fn bind(&self) -> SocketAddr {
+        self.bind
+    }
+
+    /// The listeners, to hand them over to another process.
+    pub fn lend(&self) -> Vec<Lent> {
+        self.lendable.lend()
     }
 }
 
@@ -48,7 +67,7 @@ impl Drop for MetricsListener {
     }
 }
 
-async fn accept(listener: TcpListener, text: MetricsText, stop: CancellationToken) {
+async fn accept(listener: Arc<TcpListener>, text: MetricsText, stop: CancellationToken) {
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
@@ -109,7 +128,6 @@ fn page(status: StatusCode, content_type: &'static str, text: String) -> Respons
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     async fn ask(bind: SocketAddr, head: &str) -> String {

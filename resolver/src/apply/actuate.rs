@@ -2,7 +2,7 @@
 use super::plan::{Action, AdapterId, Running, plan};
 use super::ports::Ports;
 use super::want::Wanted;
-use crate::conn::{self, Backend, BindError, Bound, Ending, Families, Frontend, FrontendId};
+use crate::conn::{self, Backend, BindError, Bound, Ending, Families, Frontend, FrontendId, Lent};
 use stado_fleet::ledger::{AdapterState, Unserved, stamp};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,6 +16,19 @@ struct Serving {
     budget: Duration,
 }
 
+/// An adapter with its open listeners.
+#[derive(Debug)]
+pub struct LentAdapter {
+    /// Which.
+    pub id: AdapterId,
+    /// Where it listens.
+    pub bind: SocketAddr,
+    /// Why one loopback family is missing.
+    pub missing_half: Option<String>,
+    /// The listeners.
+    pub listeners: Vec<Lent>,
+}
+
 /// All adapters of this host.
 #[derive(Debug)]
 pub struct Adapters {
@@ -23,6 +36,8 @@ pub struct Adapters {
     ports: Ports,
     serving: BTreeMap<AdapterId, Serving>,
     unserved: BTreeMap<AdapterId, (String, jiff::Timestamp)>,
+    /// Listeners that another process handed over, until they serve.
+    inherited: BTreeMap<AdapterId, Bound>,
     /// Streams of adapters that no longer accept.
     ending: Vec<Ending>,
 }
@@ -30,7 +45,39 @@ pub struct Adapters {
 impl Adapters {
     /// None yet.
     pub fn new(context: conn::Context, ports: Ports) -> Self {
-        Self { context, ports, serving: BTreeMap::new(), unserved: BTreeMap::new(), ending: Vec::new() }
+        Self {
+            context,
+            ports,
+            serving: BTreeMap::new(),
+            unserved: BTreeMap::new(),
+            inherited: BTreeMap::new(),
+            ending: Vec::new(),
+        }
+    }
+
+    /// Uses these instead of binding when the adapters are wanted the next time; the others are closed then.
+    pub fn inherit(&mut self, listeners: BTreeMap<AdapterId, Bound>) {
+        self.inherited = listeners;
+    }
+
+    /// All open listeners, to hand them over to another process.
+    pub fn lend(&self) -> Vec<LentAdapter> {
+        let lent = |(id, serving): (&AdapterId, &Serving)| LentAdapter {
+            id: id.clone(),
+            bind: serving.bind,
+            missing_half: serving.frontend.missing_half(),
+            listeners: serving.frontend.lend(),
+        };
+        self.serving.iter().map(lent).collect()
+    }
+
+    /// Stops all accepting. Open streams go on to their own ends.
+    pub async fn leave(self) -> Vec<Ending> {
+        let retiring = self.serving.into_values().map(|serving| serving.frontend.retire());
+        let mut ending = futures_util::future::join_all(retiring).await;
+        ending.extend(self.ending);
+        ending.retain(|ending| !ending.is_over());
+        ending
     }
 
     /// Brings what runs to what is wanted. A step that fails leaves its adapter unserved and the others alone; calling it
@@ -38,6 +85,8 @@ impl Adapters {
     pub async fn apply(&mut self, wanted: &[Wanted], now: jiff::Timestamp) {
         self.ending.retain(|ending| !ending.is_over());
         self.ports.reserve(wanted.iter().map(|w| &w.id));
+        // What is not wanted any more must not stand in the way of what is.
+        self.inherited.retain(|id, _| wanted.iter().any(|w| w.id == *id));
         let plan = plan(&self.running(), wanted);
         let mut unserved: Vec<(AdapterId, String)> = plan.unserved;
         for action in plan.actions {
@@ -51,6 +100,7 @@ impl Adapters {
                 }
             }
         }
+        self.inherited.clear();
         unserved.extend(self.refusing());
         self.note_unserved(unserved, now);
     }
@@ -85,9 +135,10 @@ impl Adapters {
     }
 
     async fn bind_one(&mut self, id: &AdapterId, backend: Backend, budget: Duration) -> Result<(), String> {
-        let bound: Bound = match id.declared {
-            Some(addr) => conn::bind(addr, Families::AtLeastOne).map_err(|error| refused(&error))?,
-            None => self.ports.allocate(id).await?,
+        let bound: Bound = match (self.inherited.remove(id), id.declared) {
+            (Some(inherited), _) => inherited,
+            (None, Some(addr)) => conn::bind(addr, Families::AtLeastOne).map_err(|error| refused(&error))?,
+            (None, None) => self.ports.allocate(id).await?,
         };
         let bind = bound.addr;
         let (service, consumer) = (id.service.as_str().into(), Some(id.consumer.as_str().into()));

@@ -3,7 +3,7 @@
 use super::actuate::refused;
 use super::held::HeldReader;
 use crate::api::resolution::{MetricsText, Resolution};
-use crate::conn::{self, Families, OwnListeners};
+use crate::conn::{self, Bound, Families, Lent, OwnListeners};
 use stado_fleet::ledger::{Unserved, stamp};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub struct ApiSlot {
     metrics: Option<MetricsText>,
     own: OwnListeners,
     current: Option<Resolution>,
+    /// Listeners that another process handed over, until they serve.
+    inherited: Option<Bound>,
     missing_half: Option<String>,
     unserved: Option<(ApiBindError, jiff::Timestamp)>,
 }
@@ -36,7 +38,18 @@ pub struct ApiSlot {
 impl ApiSlot {
     /// Not bound yet. `own`: where the daemon's listeners are entered, so that no backend may name them.
     pub fn new(held: HeldReader, metrics: Option<MetricsText>, own: OwnListeners) -> Self {
-        Self { held, metrics, own, current: None, missing_half: None, unserved: None }
+        Self { held, metrics, own, current: None, inherited: None, missing_half: None, unserved: None }
+    }
+
+    /// Uses these instead of binding, if the address is the one that is asked for next.
+    pub fn inherit(&mut self, listeners: Option<Bound>) {
+        self.inherited = listeners;
+    }
+
+    /// The listeners and what is missing, to hand them over to another process.
+    pub fn lend(&self) -> Option<(SocketAddr, Option<String>, Vec<Lent>)> {
+        let current = self.current.as_ref()?;
+        Some((current.bind(), self.missing_half.clone(), current.lend()))
     }
 
     /// Makes the API listen at `bind`. When it cannot, the one at the former address goes on, and the error says why;
@@ -46,7 +59,8 @@ impl ApiSlot {
             self.unserved = None;
             return Ok(());
         }
-        match conn::bind(bind, Families::AtLeastOne) {
+        let inherited = self.inherited.take().filter(|bound| bound.addr == bind);
+        match inherited.map_or_else(|| conn::bind(bind, Families::AtLeastOne), Ok) {
             Ok(bound) => {
                 self.missing_half.clone_from(&bound.missing_half);
                 let listeners = bound.into_listeners();

@@ -58,6 +58,13 @@ pub enum Arrival {
         /// Whether the copy is to follow.
         record: bool,
     },
+    /// In force in a process that handed over.
+    Handed {
+        /// When the authority last confirmed it.
+        loaded_at: jiff::Timestamp,
+        /// How long ago that was, for one that was not recovered.
+        age: Option<Duration>,
+    },
     /// This host's copy, as old as it says.
     Recovered {
         /// When it was read from the authority.
@@ -89,6 +96,9 @@ pub(super) fn next(
     };
     let (loaded_at, fresh_at) = match arrival {
         Arrival::Read { .. } => (jiff::Timestamp::now(), Some(Instant::now())),
+        Arrival::Handed { loaded_at, age } => {
+            (loaded_at, age.map(|age| Instant::now().checked_sub(age).unwrap_or_else(Instant::now)))
+        }
         Arrival::Recovered { read_at } => (read_at, None),
     };
     let binds = before.map(|held| held.binds.clone()).unwrap_or_default();

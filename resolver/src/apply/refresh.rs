@@ -8,6 +8,7 @@ use super::report::Reporter;
 use super::schedule::{Schedule, next_tick};
 use super::state::{Phase, Progress};
 use super::walk::{Walk, WalkError};
+use stado_fleet::admit::Snapshot;
 use stado_fleet::authority::{RegistryError, Source, locate, next_source};
 use stado_fleet::fault::Class;
 use stado_fleet::last_good::Copy;
@@ -46,24 +47,83 @@ pub struct Refresh {
     /// Why the copy cannot be used, while nothing is held.
     copy_lost: Option<String>,
     said_start: bool,
+    handed: Option<Handed>,
+}
+
+/// What another process had in force.
+#[derive(Debug, Clone)]
+pub struct Handed {
+    /// The registry, when there was one.
+    pub snapshot: Option<(Snapshot, Arrival)>,
 }
 
 impl Refresh {
     /// Nothing read yet. `wake` makes the loop read at once.
     pub fn new(walk: Walk, reading: Reading, reporter: Reporter, wake: Arc<Notify>) -> Self {
         let (schedule, progress) = (Schedule::default(), Progress::default());
-        Self { walk, reading, reporter, schedule, progress, wake, copy: None, copy_lost: None, said_start: false }
+        Self {
+            walk,
+            reading,
+            reporter,
+            schedule,
+            progress,
+            wake,
+            copy: None,
+            copy_lost: None,
+            said_start: false,
+            handed: None,
+        }
     }
 
-    /// Reads, walks and publishes until `stop`; then gives back what has to be closed.
-    pub async fn run(mut self, stop: CancellationToken) -> Result<(Walk, Reporter), Failed> {
+    /// Serves what another process had in force, before anything is read.
+    pub fn with_handed(mut self, handed: Option<Handed>) -> Self {
+        self.handed = handed;
+        self
+    }
+
+    /// Reads, walks and publishes until `stop`; then gives itself back, to be closed or to run again.
+    pub async fn run(mut self: Box<Self>, stop: CancellationToken) -> Result<Box<Self>, Failed> {
+        if let Some(handed) = self.handed.take() {
+            self.take_up(handed).await;
+        }
+
         loop {
             match self.round(&stop).await {
                 Ok(true) => {}
-                Ok(false) => return Ok((self.walk, self.reporter)),
+                Ok(false) => return Ok(self),
                 Err(error) => return Err(Failed { error, parts: Box::new((self.walk, self.reporter)) }),
             }
         }
+    }
+
+    /// What has to be closed, and who says the last word.
+    pub fn into_parts(self: Box<Self>) -> (Walk, Reporter) {
+        (self.walk, self.reporter)
+    }
+
+    /// What is served, and who publishes it, while the loop does not run.
+    pub fn parts(&mut self) -> (&Walk, &mut Reporter) {
+        (&self.walk, &mut self.reporter)
+    }
+
+    async fn take_up(&mut self, handed: Handed) {
+        let taken = match handed.snapshot {
+            Some((snapshot, arrival)) => self.walk.take(snapshot, arrival).await.map_err(|error| error.to_string()),
+            None => {
+                let bind = self.walk.settings().api_bind.unwrap_or(DEFAULT_API);
+                let served = self.walk.serve_api(bind, jiff::Timestamp::now()).await;
+                served.map_err(|error| error.to_string())
+            }
+        };
+        match taken {
+            Ok(()) => self.serving(),
+            // The first read tells what is to be done about it.
+            Err(why) => {
+                tracing::warn!(target: "stado::fleet", "stado resolver: what was handed over is not served: {why}")
+            }
+        }
+        self.walk.started();
+        self.publish();
     }
 
     /// One read and the wait for the next. `false`: told to stop.

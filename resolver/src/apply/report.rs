@@ -100,6 +100,11 @@ impl Reporter {
         self.said = now;
     }
 
+    /// The writer of the published files.
+    pub fn publisher(&mut self) -> &mut Publisher {
+        &mut self.publisher
+    }
+
     /// The last word of this process: what it no longer serves, and why.
     pub async fn end(self, phase: Phase, reason: String) {
         let progress = Progress { phase, reason: Some(reason), ..Progress::default() };

@@ -1,5 +1,5 @@
 //! One snapshot through the walk: identity → admit → last_good → markers → API → adapters.
-use super::actuate::Adapters;
+use super::actuate::{Adapters, LentAdapter};
 use super::api_slot::{ApiBindError, ApiSlot};
 use super::held::{self, Arrival, Held};
 use super::markers;
@@ -7,7 +7,7 @@ use super::plan::AdapterId;
 use super::state::Listeners;
 use super::store_address::StoreAddress;
 use super::want::{Inputs, Wanted, ignored_keys, want};
-use crate::conn::HeldGeneration;
+use crate::conn::{Bound, Ending, HeldGeneration};
 use crate::daemon::identity::{Host, identify};
 use stado_fleet::admit::{Admission, Snapshot};
 use stado_fleet::document::ResolverPolicy;
@@ -256,6 +256,27 @@ impl Walk {
         }
         unserved.extend(self.unwritten.iter().cloned());
         Listeners { api_bind: self.api.bind(), adapters: self.adapters.states(), unserved, warnings }
+    }
+
+    /// Uses listeners that another process handed over.
+    pub fn inherit(&mut self, adapters: BTreeMap<AdapterId, Bound>, api: Option<Bound>) {
+        self.adapters.inherit(adapters);
+        self.api.inherit(api);
+    }
+
+    /// The adapters with their listeners, to hand them over to another process.
+    pub fn lend(&self) -> Vec<LentAdapter> {
+        self.adapters.lend()
+    }
+
+    /// The resolution API, to hand it over.
+    pub fn api(&self) -> &ApiSlot {
+        &self.api
+    }
+
+    /// Another process serves all this: accepting ends at once, streams end by themselves, answers under way within `grace`.
+    pub async fn leave(self, grace: Duration) -> Vec<Ending> {
+        tokio::join!(self.api.close(grace), self.adapters.leave()).1
     }
 
     /// Ends everything this walk serves: accepting at once, streams within `grace`.

@@ -1,5 +1,5 @@
 //! The handle of a running frontend.
-use super::bind::Bound;
+use super::bind::{Bound, Lent};
 use super::shared::Shared;
 use super::{Backend, Context, FrontendId, accept};
 use std::sync::Arc;
@@ -44,6 +44,11 @@ impl Frontend {
     /// The missing half of a loopback pair, while it is missing (retried in the background).
     pub fn missing_half(&self) -> Option<String> {
         self.shared.missing_half()
+    }
+
+    /// The listeners, to hand them over to another process.
+    pub fn lend(&self) -> Vec<Lent> {
+        self.shared.lendable.lend()
     }
 
     /// Connections open now.

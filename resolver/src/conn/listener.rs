@@ -2,6 +2,7 @@
 use super::shared::Shared;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -9,7 +10,7 @@ use tokio::net::TcpListener;
 
 /// A bound listener, watched by the runtime that it was made in.
 #[derive(Debug)]
-pub(super) struct Listener(AsyncFd<std::net::TcpListener>);
+pub(super) struct Listener(AsyncFd<Arc<std::net::TcpListener>>);
 
 impl Listener {
     /// Takes a listener over from the runtime that it was bound in. One that cannot be watched here is closed, and said.
@@ -18,7 +19,11 @@ impl Listener {
         reason = "what replaces it is unsafe, for descriptors that may close early; a std listener owns its own"
     )]
     pub(super) fn new(bound: TcpListener, shared: &Shared) -> Option<Self> {
-        let watched = bound.into_std().and_then(|listener| AsyncFd::with_interest(listener, Interest::READABLE));
+        let watched = bound.into_std().and_then(|listener| {
+            let listener = Arc::new(listener);
+            shared.lendable.add(&listener);
+            AsyncFd::with_interest(listener, Interest::READABLE)
+        });
         match watched {
             Ok(listener) => Some(Self(listener)),
             Err(error) => {
@@ -30,7 +35,9 @@ impl Listener {
 
     /// Gives it back to the runtime that this is called in.
     pub(super) fn back(self) -> Option<TcpListener> {
-        TcpListener::from_std(self.0.into_inner()).ok()
+        // One that is on loan at this moment is copied.
+        let listener = Arc::try_unwrap(self.0.into_inner()).or_else(|lent| lent.try_clone());
+        TcpListener::from_std(listener.ok()?).ok()
     }
 
     pub(super) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {

@@ -20,8 +20,8 @@ mod shared;
 mod tests;
 mod walk;
 
-pub use bind::{BindError, Bound, Families, Reach, bind, holder_of, reach, refused};
-pub(crate) use bind::{describe_missing, listen, other_half};
+pub use bind::{BindError, Bound, Families, Lendable, Lent, Reach, bind, holder_of, reach, refused};
+pub(crate) use bind::{describe_missing, listen, listens, other_half};
 pub(crate) use copy::{Bulk, End, relay_ends};
 pub(crate) use descriptors::Claim;
 pub use descriptors::Descriptors;

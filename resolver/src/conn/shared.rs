@@ -1,4 +1,5 @@
 //! What the accept loop and every connection of a frontend see.
+use super::bind::Lendable;
 use super::cut::Cut;
 use super::dial::Asker;
 use super::ledger::Slot;
@@ -27,6 +28,8 @@ pub(super) struct Shared {
     /// Where the frontend was started: streams to other hosts are carried there.
     pub(super) home: Handle,
     missing_half: Mutex<Option<String>>,
+    /// The listeners, while they are open.
+    pub(super) lendable: Lendable,
 }
 impl Shared {
     /// Must run inside a tokio runtime.
@@ -48,6 +51,7 @@ impl Shared {
             cut: Cut::default(),
             home: Handle::current(),
             missing_half: Mutex::new(missing_half),
+            lendable: Lendable::default(),
             context,
         }
     }

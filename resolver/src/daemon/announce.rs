@@ -12,6 +12,22 @@ pub enum Announcement {
     Serving(Served),
     /// It no longer accepts, and waits for this many open streams.
     Draining(usize),
+    /// Another process was to be taken over, and none runs.
+    NobodyToTakeOver,
+    /// Everything was taken over from another process, before [`Announcement::Up`].
+    TookOver {
+        /// That process.
+        pid: u32,
+        /// Streams that it still has.
+        streams: u64,
+    },
+    /// Another process serves from now on; this one waits for its open streams.
+    HandedOver {
+        /// That process.
+        pid: u32,
+        /// Open streams.
+        streams: usize,
+    },
 }
 
 /// What is served.

@@ -3,18 +3,24 @@
 use super::config::{Config, FleetConfig};
 use super::fleet_side::{FleetSide, Prepared};
 use super::gate_verbs::GateVerbs;
-use super::mesh_side::MeshSide;
+use super::handover::behind::Behind;
+use super::handover::build::Built;
+use super::handover::reception::{self, Asking};
+use super::handover::take::{self, Taking};
+use super::mesh_side::{MeshSide, Others};
 use super::outside::Outside;
 use super::part::{Part, Place, Slot};
 use super::{DaemonError, Served};
+use crate::api::resolution::MetricsText;
 use crate::apply::report::FleetReport;
 use crate::conn::ledger::Ledger;
-use crate::conn::{Context, NoFleet};
+use crate::conn::{Bound, Context, Descriptors, NoFleet};
 use crate::gate::{self, Gate};
 use crate::http::hostname;
 use crate::mesh::Allocator;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// What the mesh is called among unserved things.
 const MESH: &str = "mesh";
@@ -24,69 +30,148 @@ pub(super) struct Daemon {
     pub(super) mesh: Part<MeshSide>,
     pub(super) fleet: Option<FleetSide>,
     pub(super) gate: Part<Gate>,
-    pub(super) grace: Duration,
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
+    pub(super) version: &'static str,
+    /// Processes that want to take over.
+    pub(super) asks: mpsc::Receiver<Asking>,
+    /// Daemons that were taken over and still have streams.
+    pub(super) behind: Behind,
+    pub(super) origin: Origin,
+    grace: Duration,
     outside: Option<Outside>,
     store_location: Option<String>,
+}
+
+/// How a daemon came to what it serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It was started.
+    Started,
+    /// It was to take over, and no daemon ran.
+    NobodyToTakeOver,
+    /// From this process, which still has that many streams.
+    TookOver { pid: u32, streams: u64 },
 }
 
 impl Daemon {
     pub(super) async fn start(config: Config) -> Result<Self, DaemonError> {
         let ledger = Ledger::new();
+        if !config.take_over {
+            return Self::fresh(&config, ledger).await;
+        }
+        // What this process has open by itself is counted before thousands of listeners come to it.
+        let descriptors = Arc::default();
+        match take::take(&config).await? {
+            Some(taking) => Self::take_over(&config, taking, ledger, descriptors).await,
+            None => {
+                let daemon = Self::fresh(&config, ledger).await?;
+                Ok(Self { origin: Origin::NobodyToTakeOver, ..daemon })
+            }
+        }
+    }
+
+    async fn fresh(config: &Config, ledger: Ledger) -> Result<Self, DaemonError> {
         match &config.fleet {
-            None => Self::start_mesh(&config, ledger),
-            Some(fleet) => Self::start_both(&config, fleet, ledger).await,
+            None => Self::start_mesh(config, ledger),
+            Some(fleet) => Self::start_both(config, fleet, ledger).await,
         }
     }
 
     fn start_mesh(config: &Config, ledger: Ledger) -> Result<Self, DaemonError> {
+        let behind = Behind::new(ledger.clone());
+        let (door, asks) = reception::open(behind.clone());
         let context = Context::new(Arc::new(NoFleet), ledger.clone());
-        let mesh = MeshSide::start(config, context, allocator(config), None, None, || {})?;
-        Ok(Self {
-            mesh: Part::here(mesh),
-            fleet: None,
-            gate: Part::none(),
-            grace: config.mesh.shutdown_timeout,
-            ledger,
-            outside: None,
-            store_location: None,
-        })
+        let others = Others { link: None, outside: None, door };
+        let mesh = MeshSide::start(config, context, allocator(config), others, || {})?;
+        Ok(Self::of(config, ledger, asks, behind).with(Part::here(mesh), None, Part::none(), None))
     }
 
     async fn start_both(config: &Config, fleet: &FleetConfig, ledger: Ledger) -> Result<Self, DaemonError> {
         let prepared = Prepared::start(fleet, ledger.clone()).await?;
         let (link, outside) = (prepared.link().clone(), prepared.outside().clone());
+        let behind = Behind::new(ledger.clone());
+        let (door, asks) = reception::open(behind.clone());
         let context = Context::new(Arc::new(link.clone()), ledger.clone());
         let allocator = allocator(config);
+        let others = Others { link: Some(link), outside: Some(outside.clone()), door };
         let start = {
             let (config, context, allocator) = (config.clone(), context.clone(), allocator.clone());
-            let outside = outside.clone();
             move |reserve: &mut dyn FnMut()| {
-                let (context, link, outside) = (context.clone(), Some(link.clone()), Some(outside.clone()));
-                MeshSide::start(&config, context, allocator.clone(), link, outside, reserve)
+                MeshSide::start(&config, context.clone(), allocator.clone(), others.clone(), reserve)
             }
         };
         let mut ports = None;
         let first = start(&mut || ports = Some(prepared.ports(allocator.clone())));
         let ports = ports.unwrap_or_else(|| prepared.ports(allocator.clone()))?;
         let slot: Slot<MeshSide> = Slot::new();
-        let page = slot.clone();
-        // Without a mesh there are no measures: an empty page.
-        let text = move || page.with(|side| side.mesh.render_metrics()).unwrap_or_else(|| "# EOF\n".to_owned());
+        let text = metrics_text(&slot);
         let place = Place { what: MESH, bind: config.mesh.socket.display().to_string() };
         let mesh =
             Part::start(slot, first, place, Some(outside.clone()), move || std::future::ready(start(&mut || {})));
-        let side = prepared.run(context, ports, Some(Arc::new(text)));
-        let gate = start_gate(fleet, &side, outside.clone()).await;
-        Ok(Self {
-            mesh,
-            fleet: Some(side),
-            gate,
-            grace: config.mesh.shutdown_timeout,
+        let side = prepared.run(context, ports, Some(text), None);
+        let gate = start_gate(fleet, &side, outside.clone(), None).await;
+        Ok(Self::of(config, ledger, asks, behind).with(mesh, Some(side), gate, Some(outside)))
+    }
+
+    /// Builds everything from what the running daemon hands over, and serves once that one gives the word.
+    async fn take_over(
+        config: &Config,
+        mut taking: Taking,
+        ledger: Ledger,
+        descriptors: Arc<Descriptors>,
+    ) -> Result<Self, DaemonError> {
+        let built = match Built::of(config, &mut taking, ledger, descriptors).await {
+            Ok(built) => built,
+            Err(why) => return Err(taking.give_up(why).await.into()),
+        };
+        let pid = built.pid;
+        let (last, behind) = taking.ready().await?;
+        built.ledger.merge_answers(&last.answers);
+        let mut daemon = built.begin(config).await;
+        daemon.origin = Origin::TookOver { pid, streams: last.leaving.streams };
+        behind.into_iter().for_each(|remainder| daemon.behind.expect(remainder));
+        if let Some(fleet) = &mut daemon.fleet {
+            fleet.published().await;
+        }
+        let wire = taking.running().await?;
+        daemon.mesh.slot().with(|side| side.kept.set(false));
+        daemon.behind.follow(wire, last);
+        Ok(daemon)
+    }
+
+    /// One that serves nothing yet.
+    pub(super) fn of(config: &Config, ledger: Ledger, asks: mpsc::Receiver<Asking>, behind: Behind) -> Self {
+        Self {
+            mesh: Part::none(),
+            fleet: None,
+            gate: Part::none(),
             ledger,
-            outside: Some(outside),
-            store_location: Some(fleet.store.location()),
-        })
+            version: config.version,
+            asks,
+            behind,
+            origin: Origin::Started,
+            grace: config.mesh.shutdown_timeout,
+            outside: None,
+            store_location: config.fleet.as_ref().map(|fleet| fleet.store.location()),
+        }
+    }
+
+    /// The same with its parts.
+    pub(super) fn with(
+        self,
+        mesh: Part<MeshSide>,
+        fleet: Option<FleetSide>,
+        gate: Part<Gate>,
+        outside: Option<Outside>,
+    ) -> Self {
+        let leavers = fleet.as_ref().map(|side| side.leavers.clone());
+        self.behind.tell(mesh.slot().with(|side| side.mesh.clone()).as_ref(), leavers);
+        Self { mesh, fleet, gate, outside, ..self }
+    }
+
+    /// How long streams may go on once the end was asked for.
+    pub(super) fn grace(&self) -> Duration {
+        self.mesh.slot().with(|side| side.mesh.tuning().shutdown_timeout).unwrap_or(self.grace)
     }
 
     /// What is served now.
@@ -109,8 +194,7 @@ impl Daemon {
 
     /// Streams that are open now.
     pub(super) fn open_streams(&self) -> usize {
-        let active = self.ledger.all_counters().into_iter().map(|(_, _, counters)| counters.active);
-        usize::try_from(active.sum::<u64>()).unwrap_or(usize::MAX)
+        streams_in(&self.ledger)
     }
 }
 
@@ -119,16 +203,41 @@ fn allocator(config: &Config) -> Arc<Allocator> {
     Arc::new(Allocator::new(mesh.frontend_host, mesh.port_min, mesh.port_max))
 }
 
-async fn start_gate(config: &FleetConfig, side: &FleetSide, outside: Outside) -> Part<Gate> {
+/// Streams of all frontends that are open now.
+pub(super) fn streams_in(ledger: &Ledger) -> usize {
+    let active = ledger.all_counters().into_iter().map(|(_, _, counters)| counters.active);
+    usize::try_from(active.sum::<u64>()).unwrap_or(usize::MAX)
+}
+
+/// The measures of the mesh, for the resolution API. Without a mesh there are none: an empty page.
+pub(super) fn metrics_text(slot: &Slot<MeshSide>) -> MetricsText {
+    let page = slot.clone();
+    Arc::new(move || page.with(|side| side.mesh.render_metrics()).unwrap_or_else(|| "# EOF\n".to_owned()))
+}
+
+/// The gate where it is configured, on the listener that was handed over if it is the one.
+pub(super) async fn start_gate(
+    config: &FleetConfig,
+    side: &FleetSide,
+    outside: Outside,
+    handed: Option<Bound>,
+) -> Part<Gate> {
     let Some(gate) = config.gate.clone() else { return Part::none() };
-    let place = Place { what: "gate", bind: gate.bind.to_string() };
+    let bind = gate.bind;
+    let place = Place { what: "gate", bind: bind.to_string() };
     let verbs: Arc<dyn gate::Verbs> = Arc::new(GateVerbs {
         store: config.store.clone(),
         link: side.link.clone(),
         held: side.held.clone(),
         wake: side.wake.clone(),
     });
+    // Port 0 is any port: the one it was.
+    let handed = handed.filter(|bound| bound.addr == bind || (bind.port() == 0 && bound.addr.ip() == bind.ip()));
+    let listener = handed.and_then(|bound| bound.into_listeners().into_iter().next());
+    let first = match listener {
+        Some(listener) => Gate::start_on(listener, gate.clone(), verbs.clone()).await,
+        None => Gate::start(gate.clone(), verbs.clone()).await,
+    };
     let start = move || Gate::start(gate.clone(), verbs.clone());
-    let first = start().await;
     Part::start(Slot::new(), first, place, Some(outside), start)
 }

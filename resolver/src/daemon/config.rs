@@ -27,6 +27,8 @@ pub struct Config {
     pub fleet: Option<FleetConfig>,
     /// Version that the APIs report.
     pub version: &'static str,
+    /// Whether everything is taken over from the daemon of this home, if one runs.
+    pub take_over: bool,
 }
 
 /// The fleet side of a daemon.

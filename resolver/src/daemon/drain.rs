@@ -16,9 +16,9 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Ends all parts. `ended`: the fleet side ended by itself, with an error that is returned here.
 pub(super) async fn drain(daemon: Daemon, ended: Option<()>, shutdown: &Shutdown) -> Result<(), DaemonError> {
-    let Daemon { mesh, fleet, gate, grace, .. } = daemon;
+    let grace = daemon.grace();
+    let Daemon { mesh, fleet, gate, behind, .. } = daemon;
     let (mesh, gate) = (mesh.take().await, gate.take().await);
-    let grace = mesh.as_ref().map_or(grace, |side| side.mesh.tuning().shutdown_timeout);
     let Stopped { walk, reporter, link, result } = match fleet {
         None => Stopped { walk: None, reporter: None, link: None, result: Ok(()) },
         Some(side) => stop_loop(side, ended.is_some()).await,
@@ -42,6 +42,8 @@ pub(super) async fn drain(daemon: Daemon, ended: Option<()>, shutdown: &Shutdown
         // Sessions that do not say goodbye in time end with the process.
         let _ = tokio::time::timeout(GOODBYE, link.close()).await;
     }
+    // Those that were taken over look for whoever comes next.
+    behind.dissolve();
     result
 }
 
@@ -56,9 +58,13 @@ struct Stopped {
 async fn stop_loop(side: FleetSide, by_itself: bool) -> Stopped {
     side.stop.cancel();
     let link = Some(side.link);
-    let ended: Result<Ended, _> = side.task.await;
+    let Some(task) = side.task else {
+        let result = Err(DaemonError::Lost("its task is gone".into()));
+        return Stopped { walk: None, reporter: None, link, result };
+    };
+    let ended: Result<Ended, _> = task.await;
     let (parts, result) = match ended {
-        Ok(Ok(parts)) => (Some(parts), Ok(())),
+        Ok(Ok(refresh)) => (Some(refresh.into_parts()), Ok(())),
         Ok(Err(failed)) => (Some(*failed.parts), Err(failed.error.into())),
         Err(lost) if by_itself || lost.is_panic() => (None, Err(DaemonError::Lost(lost.to_string()))),
         Err(_) => (None, Ok(())),

@@ -1,4 +1,5 @@
 //! Why a daemon does not start, or ends by itself.
+use super::handover::TakeError;
 use crate::api::control::SocketError;
 use crate::apply::api_slot::ApiBindError;
 use crate::http::tls::LoadError;
@@ -24,6 +25,9 @@ pub enum DaemonError {
     /// The certificate pair of a mesh alone.
     #[error(transparent)]
     Certificate(#[from] LoadError),
+    /// The hand-over from the running daemon, which goes on.
+    #[error(transparent)]
+    TakeOver(#[from] TakeError),
     /// A task of the daemon ended unexpectedly.
     #[error("the resolver's refresh loop ended unexpectedly: {0}; please report this with the log")]
     Lost(String),
@@ -35,6 +39,7 @@ impl Faulty for DaemonError {
             Self::Socket(error) => error.blame(),
             Self::Mesh(error) => error.blame(),
             Self::Publish(error) => error.blame(),
+            Self::TakeOver(error) => error.blame(),
             Self::Api(_) | Self::Certificate(_) => Blame::ThisHost,
             Self::Lost(_) => Blame::Stado,
         }
@@ -44,6 +49,7 @@ impl Faulty for DaemonError {
             Self::Socket(error) => error.class(),
             Self::Mesh(error) => error.class(),
             Self::Publish(error) => error.class(),
+            Self::TakeOver(error) => error.class(),
             Self::Api(_) => Class::Refused,
             Self::Certificate(error) => error.class(),
             Self::Lost(_) => Class::Unknown,

@@ -5,34 +5,45 @@ use super::outside::Outside;
 use crate::api::resolution::MetricsText;
 use crate::apply::actuate::Adapters;
 use crate::apply::api_slot::ApiSlot;
-use crate::apply::held::{Held, HeldReader};
+use crate::apply::held::{Arrival, Held, HeldReader};
 use crate::apply::plan::AdapterId;
 use crate::apply::ports::Ports;
 use crate::apply::read::Reading;
-use crate::apply::refresh::{DEFAULT_API, Failed, Refresh};
+use crate::apply::refresh::{DEFAULT_API, Failed, Handed, Refresh};
 use crate::apply::report::{Elsewhere, FleetReport, Reporter};
 use crate::apply::state::Phase;
 use crate::apply::store_address::StoreAddress;
 use crate::apply::walk::{Settings, Walk};
-use crate::conn;
+use crate::conn::ledger::Ledger;
+use crate::conn::{self, Bound};
 use crate::http::FleetView;
 use crate::mesh::{AdapterPorts, Allocator};
-use crate::publish::Publisher;
+use crate::publish::{Leavers, Published, Publisher};
+use stado_fleet::admit::Snapshot;
+use stado_fleet::disk::Lock;
 use stado_fleet::forwards::Forwards;
 use stado_fleet::last_good::LastGood;
 use stado_fleet::link::Link;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 /// What the loop gives back at its end.
-pub(super) type Ended = Result<(Walk, Reporter), Failed>;
+pub(super) type Ended = Result<Box<Refresh>, Failed>;
 
 /// A running fleet side. Dropping it ends the loop and closes what it serves, without a last word.
 pub(super) struct FleetSide {
-    pub(super) task: AbortOnDropHandle<Ended>,
+    /// `None` when the loop was lost.
+    pub(super) task: Option<AbortOnDropHandle<Ended>>,
     pub(super) stop: CancellationToken,
+    /// Stops the loop alone.
+    pause: CancellationToken,
+    pub(super) home: PathBuf,
+    pub(super) leavers: Leavers,
+    published: Option<Published>,
     /// Cancelled when the loop has ended, for whatever reason.
     pub(super) ended: CancellationToken,
     pub(super) link: Link,
@@ -44,12 +55,31 @@ pub(super) struct FleetSide {
 /// A fleet side that holds its lock and has published `starting`, before anything of it is bound.
 pub(super) struct Prepared {
     config: FleetConfig,
-    publisher: Publisher,
+    publishing: Publishing,
     link: Link,
     outside: Outside,
     elsewhere: watch::Receiver<Elsewhere>,
     holds: watch::Sender<Option<Arc<Held>>>,
     reports: watch::Sender<Option<FleetReport>>,
+}
+
+/// Who publishes until the loop runs.
+enum Publishing {
+    Here(Publisher),
+    /// The process that hands its lock over.
+    There {
+        lock: Lock,
+        pid: u32,
+        ledger: Ledger,
+    },
+}
+
+/// What another process handed over of its fleet side.
+#[derive(Default)]
+pub(super) struct Inherited {
+    pub(super) adapters: BTreeMap<AdapterId, Bound>,
+    pub(super) api: Option<Bound>,
+    pub(super) snapshot: Option<(Snapshot, Arrival)>,
 }
 
 impl Prepared {
@@ -61,11 +91,20 @@ impl Prepared {
         LastGood::new(config.home.join("cache")).sweep();
         Forwards::new(&config.forwards_dir).sweep();
         let link = Link::new(config.link.clone());
+        Ok(Self::with(config, Publishing::Here(publisher), link))
+    }
+
+    /// Goes on with the lock of process `pid`, which publishes until the loop runs here.
+    pub(super) fn take_up(config: &FleetConfig, ledger: Ledger, lock: Lock, pid: u32) -> Self {
+        Self::with(config, Publishing::There { lock, pid, ledger }, Link::new(config.link.clone()))
+    }
+
+    fn with(config: &FleetConfig, publishing: Publishing, link: Link) -> Self {
         let (tell, elsewhere) = watch::channel(Elsewhere::default());
         let (holds, held) = watch::channel(None);
         let (reports, reported) = watch::channel(None);
         let outside = Outside::new(tell).seeing(FleetView { held, reports: reported });
-        Ok(Self { config: config.clone(), publisher, link, outside, elsewhere, holds, reports })
+        Self { config: config.clone(), publishing, link, outside, elsewhere, holds, reports }
     }
 
     /// The way to other hosts.
@@ -98,9 +137,20 @@ impl Prepared {
         Ok(ports)
     }
 
-    /// Starts the loop.
-    pub(super) fn run(self, context: conn::Context, ports: Ports, metrics: Option<MetricsText>) -> FleetSide {
-        let Self { config, publisher, link, outside, elsewhere, holds: held_tx, reports: report_tx } = self;
+    /// Starts the loop; with what another process had in force, before anything is read.
+    pub(super) fn run(
+        self,
+        context: conn::Context,
+        ports: Ports,
+        metrics: Option<MetricsText>,
+        inherited: Option<Inherited>,
+    ) -> FleetSide {
+        let Self { config, publishing, link, outside, elsewhere, holds: held_tx, reports: report_tx } = self;
+        let publisher = match publishing {
+            Publishing::Here(publisher) => publisher,
+            Publishing::There { lock, pid, ledger } => Publisher::take_up(config.paths.clone(), ledger, lock, pid),
+        };
+        let (leavers, published) = (publisher.leavers(), publisher.published());
         let (held, reports) = (held_tx.subscribe(), report_tx.subscribe());
         let Outside { wake, stop, .. } = outside;
         let settings = Settings {
@@ -112,16 +162,29 @@ impl Prepared {
         };
         let api = ApiSlot::new(held.clone(), metrics, context.own.clone());
         let generation = context.generation.clone();
-        let walk = Walk::new(settings, Adapters::new(context, ports), api, generation, held_tx);
+        let mut walk = Walk::new(settings, Adapters::new(context, ports), api, generation, held_tx);
         let reading = Reading { store: config.store, link: link.clone(), refusals: config.refusals };
-        let refresh = Refresh::new(walk, reading, Reporter::new(publisher, report_tx, elsewhere), wake.clone());
-        let ended = CancellationToken::new();
-        let (told_to_stop, guard) = (stop.clone(), ended.clone().drop_guard());
-        let task = AbortOnDropHandle::new(tokio::spawn(async move {
-            let _guard = guard;
-            refresh.run(told_to_stop).await
-        }));
-        FleetSide { task, stop, ended, link, held, wake, reports }
+        let handed = inherited.map(|Inherited { adapters, api, snapshot }| {
+            walk.inherit(adapters, api);
+            Handed { snapshot }
+        });
+        let reporter = Reporter::new(publisher, report_tx, elsewhere);
+        let refresh = Refresh::new(walk, reading, reporter, wake.clone()).with_handed(handed);
+        let mut side = FleetSide {
+            task: None,
+            pause: CancellationToken::new(),
+            ended: CancellationToken::new(),
+            stop,
+            home: config.home,
+            leavers,
+            published: Some(published),
+            link,
+            held,
+            wake,
+            reports,
+        };
+        side.resume(Box::new(refresh));
+        side
     }
 }
 
@@ -129,5 +192,36 @@ impl FleetSide {
     /// Reports, as they change.
     pub(super) fn reports(&self) -> watch::Receiver<Option<FleetReport>> {
         self.reports.clone()
+    }
+
+    /// Runs the loop, for the first time or after [`FleetSide::pause`].
+    pub(super) fn resume(&mut self, mut refresh: Box<Refresh>) {
+        refresh.parts().1.publisher().resume();
+        (self.pause, self.ended) = (self.stop.child_token(), CancellationToken::new());
+        let (told_to_stop, guard) = (self.pause.clone(), self.ended.clone().drop_guard());
+        self.task = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            let _guard = guard;
+            refresh.run(told_to_stop).await
+        })));
+    }
+
+    /// Stops the loop. What it serves goes on serving, and what it published is published on. `None`: it had ended by itself.
+    pub(super) async fn pause(&mut self) -> Option<Box<Refresh>> {
+        self.pause.cancel();
+        match self.task.take()?.await {
+            Ok(Ok(refresh)) => Some(refresh),
+            Ok(Err(failed)) => {
+                self.task = Some(AbortOnDropHandle::new(tokio::spawn(std::future::ready(Err(failed)))));
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Returns once a state of this process is published, or cannot be.
+    pub(super) async fn published(&mut self) {
+        if let Some(published) = self.published.take() {
+            published.done().await;
+        }
     }
 }

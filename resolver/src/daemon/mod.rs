@@ -1,7 +1,8 @@
 //! Assemble, bind, announce, run, drain.
 //!
 //! [`run`] is the whole life of a daemon. `assemble` starts its parts: the mesh ([`mesh_side`]), the fleet ([`fleet_side`]
-//! with [`identity`]) and the gate ([`gate_verbs`]); `drain` ends them. It prints nothing: what a person should see goes to
+//! with [`identity`]) and the gate ([`gate_verbs`]); `drain` ends them, and [`handover`] gives
+//! them to the next daemon, or takes them from the one that runs. It prints nothing: what a person should see goes to
 //! the caller as an [`Announcement`].
 mod announce;
 mod assemble;
@@ -10,6 +11,7 @@ mod drain;
 mod error;
 mod fleet_side;
 mod gate_verbs;
+mod handover;
 pub mod identity;
 mod mesh_side;
 mod outside;
@@ -23,10 +25,17 @@ mod tests;
 pub use announce::{Announcement, Served};
 pub use config::{Config, FleetConfig};
 pub use error::DaemonError;
+pub use handover::TakeError;
 pub use shutdown::Shutdown;
 
+use crate::apply::report::FleetReport;
 use crate::apply::state::Phase;
-use assemble::Daemon;
+use assemble::{Daemon, Origin};
+use fleet_side::FleetSide;
+use handover::give::{Frozen, give};
+use handover::wire::Wire;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// Runs a daemon until `shutdown`, or until an error that stops it. Announces what it serves as soon as that is known, once
 /// more when the fleet side reaches `serving` later, and the beginning of the end. Dropping the future ends everything at
@@ -40,29 +49,51 @@ pub async fn run(
     announce: impl Fn(Announcement) + Send + Sync + 'static,
     shutdown: Shutdown,
 ) -> Result<(), DaemonError> {
-    let daemon = tokio::select! {
+    let mut daemon = tokio::select! {
         biased;
         daemon = Daemon::start(config) => daemon?,
         () = shutdown.ending_now() => return Ok(()),
     };
-    let ended = attend(&daemon, &announce, &shutdown).await;
-    if ended.is_none() {
-        announce(Announcement::Draining(daemon.open_streams()));
+    match daemon.origin {
+        Origin::Started => {}
+        Origin::NobodyToTakeOver => announce(Announcement::NobodyToTakeOver),
+        Origin::TookOver { pid, streams } => announce(Announcement::TookOver { pid, streams }),
     }
+    let ended = match attend(&mut daemon, &announce, &shutdown).await {
+        End::Asked => {
+            announce(Announcement::Draining(daemon.open_streams()));
+            None
+        }
+        End::ByItself => Some(()),
+        End::TakenOver { pid, wire, frozen } => {
+            shutdown.leave();
+            announce(Announcement::HandedOver { pid, streams: daemon.open_streams() });
+            handover::remain::remain(daemon, frozen, wire, &shutdown).await;
+            return Ok(());
+        }
+    };
     drain::drain(daemon, ended, &shutdown).await
 }
 
-/// Announces what changes until the daemon is to end. `Some`: the fleet side ended by itself.
-async fn attend(daemon: &Daemon, announce: &(impl Fn(Announcement) + Send + Sync), shutdown: &Shutdown) -> Option<()> {
-    let Some(fleet) = &daemon.fleet else {
+/// Why a daemon no longer attends.
+enum End {
+    /// It was asked to.
+    Asked,
+    /// The fleet side ended by itself.
+    ByItself,
+    /// Another process serves.
+    TakenOver { pid: u32, wire: Wire, frozen: Frozen },
+}
+
+/// Announces what changes, and hands over to whoever asks, until the daemon is to end.
+async fn attend(daemon: &mut Daemon, announce: &(impl Fn(Announcement) + Send + Sync), shutdown: &Shutdown) -> End {
+    let mut reports = daemon.fleet.as_ref().map(FleetSide::reports);
+    if reports.is_none() {
         announce(Announcement::Up(daemon.served(None)));
-        shutdown.draining().await;
-        return None;
-    };
-    let mut reports = fleet.reports();
+    }
     let mut announced = None;
     loop {
-        let report = reports.borrow_and_update().clone();
+        let report = reports.as_mut().and_then(|reports| reports.borrow_and_update().clone());
         if let Some(report) = report {
             let phase = report.phase;
             match announced {
@@ -74,11 +105,36 @@ async fn attend(daemon: &Daemon, announce: &(impl Fn(Announcement) + Send + Sync
             }
             announced = Some(phase);
         }
+        let ended = daemon.fleet.as_ref().map(|fleet| fleet.ended.clone());
         tokio::select! {
             biased;
-            () = shutdown.draining() => return None,
-            () = fleet.ended.cancelled() => return Some(()),
-            _ = reports.changed() => {}
+            () = shutdown.draining() => return End::Asked,
+            () = cancelled(ended.as_ref()) => return End::ByItself,
+            Some((mut wire, ask)) = daemon.asks.recv() => {
+                match give(daemon, &mut wire, &ask, shutdown).await {
+                    Ok(frozen) => return End::TakenOver { pid: ask.pid, wire, frozen },
+                    Err(error) => tracing::warn!(target: "stado::mesh", pid = ask.pid, version = ask.version, error = %error, "hand_over_failed"),
+                }
+            }
+            () = changed(reports.as_mut()) => {}
         }
+    }
+}
+
+/// Never, for a mesh alone.
+async fn cancelled(token: Option<&CancellationToken>) {
+    match token {
+        Some(token) => token.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn changed(reports: Option<&mut watch::Receiver<Option<FleetReport>>>) {
+    let gone = match reports {
+        Some(reports) => reports.changed().await.is_err(),
+        None => true,
+    };
+    if gone {
+        std::future::pending().await
     }
 }

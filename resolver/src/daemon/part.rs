@@ -46,6 +46,11 @@ impl<T> Slot<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes it, if it is there.
+    pub(super) fn with_mut<R>(&self, change: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.lock().as_mut().map(change)
+    }
+
     /// Looks at it, if it is there.
     pub(super) fn with<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
         self.lock().as_ref().map(look)

@@ -86,7 +86,7 @@ pub(super) fn open(
     context: &Arc<HttpContext>,
 ) -> Result<Router, String> {
     let passed = ports.inherited.take(asked).map(|bound| Ok((bound, None)));
-    match passed.unwrap_or_else(|| bound(scheme, asked)) {
+    match passed.unwrap_or_else(|| bound(scheme, asked, &ports.inherited)) {
         Ok((bound, instead)) => {
             let at = bound.addr;
             let router = Router::start(Arc::clone(context), vec![Listener { bound, scheme }], ports.tls.clone());
@@ -114,7 +114,7 @@ fn listening(known: &[(Scheme, Result<Held, String>)], tls: Option<&Arc<Tls>>) -
 }
 
 /// The port, or the usual one of its scheme with the reason where this account may not bind it.
-fn bound(scheme: Scheme, asked: SocketAddr) -> Result<(Bound, Option<String>), String> {
+fn bound(scheme: Scheme, asked: SocketAddr, passed: &Inherited) -> Result<(Bound, Option<String>), String> {
     match conn::bind(asked, Families::AtLeastOne) {
         Ok(bound) => Ok((bound, None)),
         Err(error) => match instead_of(&error, scheme) {
@@ -123,14 +123,20 @@ fn bound(scheme: Scheme, asked: SocketAddr) -> Result<(Bound, Option<String>), S
                 tracing::warn!(target: "stado::mesh", scheme = scheme.as_str(), bind = %asked, error = why, "http_not_served");
                 Err(why)
             }
-            Some(other) => fall_back(scheme, &error, other),
+            Some(other) => fall_back(scheme, &error, other, passed),
         },
     }
 }
 
-fn fall_back(scheme: Scheme, error: &BindError, other: SocketAddr) -> Result<(Bound, Option<String>), String> {
-    let bound = conn::bind(other, Families::AtLeastOne)
-        .map_err(|second| format!("{error}, and instead of it {}", conn::refused(&second)))?;
+fn fall_back(
+    scheme: Scheme,
+    error: &BindError,
+    other: SocketAddr,
+    passed: &Inherited,
+) -> Result<(Bound, Option<String>), String> {
+    // The process before this one may have had it for the same reason.
+    let bound = passed.take(other).map_or_else(|| conn::bind(other, Families::AtLeastOne), Ok);
+    let bound = bound.map_err(|second| format!("{error}, and instead of it {}", conn::refused(&second)))?;
     let (scheme, asked) = (scheme.as_str(), error.addr);
     tracing::warn!(target: "stado::mesh", scheme, bind = %asked, instead = %other, "http_port_not_permitted");
     let why = format!(

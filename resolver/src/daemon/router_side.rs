@@ -57,6 +57,28 @@ impl RouterSide {
         Ok(Self { mesh: Arc::clone(mesh), parts, stop: stop.drop_guard() })
     }
 
+    /// All listeners, with what is spoken there, to hand them over to another process.
+    pub(super) fn lend(&self) -> Vec<(SocketAddr, Vec<conn::Lent>)> {
+        self.parts.iter().filter_map(|part| part.slot().with(Router::lend)).flatten().collect()
+    }
+
+    /// Connections of clients now.
+    pub(super) fn connections(&self) -> usize {
+        self.parts.iter().filter_map(|part| part.slot().with(Router::connections)).sum()
+    }
+
+    /// Another process has the listeners: stops accepting. Answers and streams go on; what is left of the routers says how
+    /// many.
+    pub(super) async fn leave(self) -> Vec<Router> {
+        drop(self.stop);
+        let routers = join_all(self.parts.into_iter().map(Part::take)).await;
+        let leaving = routers.into_iter().flatten().map(|mut router| async move {
+            drop(router.release().await);
+            router
+        });
+        join_all(leaving).await
+    }
+
     /// Stops accepting at once; answers and streams may go on for `grace`.
     pub(super) async fn close(self, grace: Duration) {
         drop(self.stop);

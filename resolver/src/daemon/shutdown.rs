@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Shutdown {
     drain: CancellationToken,
     now: CancellationToken,
+    left: CancellationToken,
 }
 
 impl Shutdown {
@@ -29,6 +30,14 @@ impl Shutdown {
     /// Whether draining was asked for.
     pub fn is_draining(&self) -> bool {
         self.drain.is_cancelled()
+    }
+    /// Another process has taken this daemon over; what is left are streams.
+    pub(super) fn leave(&self) {
+        self.left.cancel();
+    }
+    /// Whether another process has taken this daemon over.
+    pub fn has_left(&self) -> bool {
+        self.left.is_cancelled()
     }
     /// Resolves when draining was asked for.
     pub async fn draining(&self) {

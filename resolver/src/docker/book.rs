@@ -78,12 +78,30 @@ impl Book {
             // An entry that an event made has no digest yet; it was inspected because of the event.
             let changed = !entry.digest.is_empty() && entry.digest != listed.digest;
             entry.digest = listed.digest;
+            entry.asks_for = listed.asks_for;
             if changed || entry.error.is_some() {
                 entry.tries = 0;
                 self.change(&listed.id, now);
             }
         }
         gone
+    }
+
+    /// Containers that an earlier watcher knew. They are inspected, and are gone if the first list does not have them.
+    pub(super) fn resume(&mut self, containers: Vec<(String, String)>, now: Instant) {
+        for (id, name) in containers {
+            self.enter(Listed { id, name, asks_for: BTreeSet::new(), digest: String::new() }, now);
+        }
+    }
+
+    /// Whether a container was not inspected yet.
+    pub(super) fn is_unread(&self) -> bool {
+        self.entries.values().any(|entry| entry.container.is_none() && entry.error.is_none())
+    }
+
+    /// All containers, with their names.
+    pub(super) fn known(&self) -> Vec<(String, String)> {
+        self.entries.iter().map(|(id, entry)| (id.clone(), entry.name.clone())).collect()
     }
 
     /// Everything is to be inspected, for what a list does not show.

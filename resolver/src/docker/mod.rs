@@ -31,7 +31,7 @@ pub use client::RealEngines;
 pub use config::{Config, Timing};
 pub use locate::{Lookup, usual_sockets};
 pub use status::warnings;
-pub use watcher::Docker;
+pub use watcher::{Containers, Docker};
 
 #[cfg(test)]
 mod tests;

@@ -29,28 +29,48 @@ const NEWS: usize = 64;
 #[derive(Debug)]
 pub struct Docker {
     stop: CancellationToken,
-    task: JoinHandle<()>,
+    task: JoinHandle<Containers>,
 }
+
+/// Watched containers: id and name.
+pub type Containers = Vec<(String, String)>;
 
 impl Docker {
     /// Starts watching. An engine that is not there is waited for.
     pub fn start(config: Config, mesh: Arc<Mesh>, link: Option<Link>) -> Self {
+        Self::resume(config, mesh, link, Vec::new())
+    }
+
+    /// Goes on where an earlier watcher stopped, of this process or another: what it published for `containers` stays, and
+    /// ends with those that the engine's first list does not have.
+    pub fn resume(config: Config, mesh: Arc<Mesh>, link: Option<Link>, containers: Containers) -> Self {
         let connect = RealEngines { lookup: config.lookup.clone(), link, call: config.timing.call };
-        Self::start_with(Arc::new(connect), config, mesh)
+        Self::resume_with(Arc::new(connect), config, mesh, containers)
     }
 
     /// As [`Docker::start`], with another way to find engines.
     pub fn start_with(connect: Arc<dyn Connect>, config: Config, mesh: Arc<Mesh>) -> Self {
+        Self::resume_with(connect, config, mesh, Vec::new())
+    }
+
+    /// As [`Docker::resume`], with another way to find engines.
+    pub fn resume_with(connect: Arc<dyn Connect>, config: Config, mesh: Arc<Mesh>, containers: Containers) -> Self {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(Watcher::new(connect, config, mesh).run(stop.clone()));
+        let mut watcher = Watcher::new(connect, config, mesh);
+        watcher.resumed = !containers.is_empty();
+        if !watcher.resumed {
+            watcher.mesh.set_refused(watcher.report.list());
+        }
+        watcher.book.resume(containers, Instant::now());
+        let task = tokio::spawn(watcher.run(stop.clone()));
         Self { stop, task }
     }
 
-    /// Stops watching.
-    pub async fn close(self) {
+    /// Stops watching; what was watched.
+    pub async fn close(self) -> Containers {
         self.stop.cancel();
         // An error would mean that the task panicked; it watches no more then as well.
-        let _ = self.task.await;
+        self.task.await.unwrap_or_default()
     }
 }
 
@@ -67,6 +87,8 @@ struct Watcher {
     inspections: JoinSet<Inspected>,
     all_inspected: Instant,
     refused: Vec<Refusal>,
+    /// An earlier watcher's word stands until everything that it knew was looked at.
+    resumed: bool,
 }
 
 impl Watcher {
@@ -75,7 +97,6 @@ impl Watcher {
         let book = Book::new(config.allow_exposed);
         let shelf = Shelf::new(mesh.clone());
         mesh.set_docker_status(DockerStatus::Degraded);
-        mesh.set_refused(report.list());
         Self {
             connect,
             config,
@@ -87,18 +108,19 @@ impl Watcher {
             inspections: JoinSet::new(),
             all_inspected: Instant::now(),
             refused: Vec::new(),
+            resumed: false,
         }
     }
 
-    async fn run(mut self, stop: CancellationToken) {
+    async fn run(mut self, stop: CancellationToken) -> Containers {
         let (tell, mut news) = mpsc::channel(NEWS);
         let line = line::run(self.connect.clone(), self.config.timing, tell);
         let mut line = std::pin::pin!(line);
         loop {
             let due = self.book.next_at().filter(|_| self.may_inspect());
             tokio::select! {
-                () = stop.cancelled() => return,
-                () = &mut line => return,
+                () = stop.cancelled() => return self.book.known(),
+                () = &mut line => return self.book.known(),
                 Some(news) = news.recv() => self.hear(news),
                 Some(Ok(answer)) = self.inspections.join_next() => self.take(answer),
                 done = self.shelf.done() => self.shelf.enter(done),
@@ -189,6 +211,10 @@ impl Watcher {
     }
 
     fn tell(&mut self) {
+        self.resumed &= self.engine.is_some() && self.book.is_unread();
+        if self.resumed {
+            return;
+        }
         let known = self.refused.iter().filter(|refusal| !self.book.is_pending(refusal)).cloned();
         let all = known.chain(self.book.failures()).chain(self.shelf.refused()).collect::<Vec<_>>();
         self.report.refused(all, Timestamp::now(), Instant::now());

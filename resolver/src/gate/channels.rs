@@ -59,6 +59,11 @@ impl Client {
         self.closes.load(Ordering::Relaxed) >= CLOSES && self.open() == 0
     }
 
+    /// Whether nothing is carried now.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open() == 0
+    }
+
     fn open(&self) -> usize {
         self.commands.load(Ordering::Relaxed) + self.relays.load(Ordering::Relaxed)
     }

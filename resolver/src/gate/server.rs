@@ -8,7 +8,7 @@ use russh::keys::ssh_key::public::KeyData;
 use russh::server::RunningSession;
 use std::borrow::Cow;
 use std::net::{Shutdown, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -28,34 +28,70 @@ const KEEPALIVE_MAX: usize = 3;
 pub struct Gate {
     local: SocketAddr,
     stop: CancellationToken,
+    leave: CancellationToken,
     tasks: TaskTracker,
+    listener: Weak<TcpListener>,
 }
 
 impl Gate {
     /// Binds, reads or makes the host key, and serves.
     pub async fn start(config: Config, verbs: Arc<dyn Verbs>) -> Result<Self, GateError> {
-        let key = host_key::read_or_make(&config.host_key)?;
         let bind = |source| GateError::Bind { addr: config.bind, source };
         let listener = TcpListener::bind(config.bind).await.map_err(bind)?;
+        Self::start_on(Arc::new(listener), config, verbs).await
+    }
+
+    /// The same on a listener that is bound already.
+    pub async fn start_on(
+        listener: Arc<TcpListener>,
+        config: Config,
+        verbs: Arc<dyn Verbs>,
+    ) -> Result<Self, GateError> {
+        let bind = |source| GateError::Bind { addr: config.bind, source };
+        let key = host_key::read_or_make(&config.host_key)?;
         let local = listener.local_addr().map_err(bind)?;
         let keys = Keys::open(config.authorized_keys).await;
         let print = key.public_key().fingerprint(russh::keys::HashAlg::Sha256);
         tracing::info!(target: "stado::fleet", "stado gate at {local} host key {print}");
-        let gate = Self { local, stop: CancellationToken::new(), tasks: TaskTracker::new() };
+        let gate = Self {
+            local,
+            stop: CancellationToken::new(),
+            leave: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            listener: Arc::downgrade(&listener),
+        };
         let server = Server {
             config: Arc::new(server_config(key)),
             shared: Arc::new(Shared { verbs, keys }),
             strangers: Strangers::default(),
             stop: gate.stop.clone(),
+            leave: gate.leave.clone(),
             tasks: gate.tasks.clone(),
         };
-        gate.tasks.spawn(server.serve(listener));
+        // Beside the tasks that are waited for: it ends with the gate.
+        tokio::spawn(server.serve(listener));
         Ok(gate)
     }
 
     /// Where it listens.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
+    }
+
+    /// The listener, to hand it over to another process.
+    pub fn lend(&self) -> Option<Arc<TcpListener>> {
+        self.listener.upgrade()
+    }
+
+    /// Another process has the listener: stops accepting, and ends each session once nothing is carried on it. Its client
+    /// comes back to the other process.
+    pub fn leave(&self) {
+        self.leave.cancel();
+    }
+
+    /// Sessions, streams and commands that are open now.
+    pub fn open(&self) -> usize {
+        self.tasks.len()
     }
 
     /// Stops accepting, ends every session and waits until they are gone. Verbs that were started run to their end.
@@ -106,23 +142,31 @@ struct Server {
     shared: Arc<Shared>,
     strangers: Strangers,
     stop: CancellationToken,
+    leave: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl Server {
-    async fn serve(self, listener: TcpListener) {
+    async fn serve(self, listener: Arc<TcpListener>) {
         let keys = self.shared.keys.clone();
         let follow = keys.follow();
         tokio::pin!(follow);
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,
+                () = self.leave.cancelled() => break,
                 () = &mut follow => {}
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => self.admit(stream, peer),
                     Err(error) => pause_after(&error).await,
                 },
             }
+        }
+        drop(listener);
+        // Keys that are revoked end the sessions that are left.
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            () = &mut follow => {}
         }
     }
 
@@ -201,6 +245,7 @@ impl Connection {
                 changed = keys.changed() => if changed.is_err() { break "the gate is closing" },
                 () = tokio::time::sleep(expiry) => {}
                 () = self.client.changed.notified() => if self.client.worn_out() { break "the session is renewed" },
+                () = server.leave.cancelled(), if self.client.is_idle() => break "another daemon serves this gate now",
             }
         };
         tracing::info!(target: "stado::fleet", "stado gate: session of {} ended: {why}", self.client.peer);

@@ -3,10 +3,12 @@ use super::HttpContext;
 use super::listen::{self, Shared};
 use super::serve1::Scheme;
 use super::tls::Tls;
-use crate::conn::Bound;
+use crate::conn::{Bound, Lent};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -30,11 +32,18 @@ pub struct Router {
     running: Vec<Running>,
     _sweeping: DropGuard,
 }
-#[derive(Debug)]
 struct Running {
     addr: SocketAddr,
     scheme: Scheme,
     accepting: JoinHandle<Bound>,
+    /// Copies of the listeners, to hand them over.
+    copies: Vec<Lent>,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("addr", &self.addr).field("scheme", &self.scheme).finish_non_exhaustive()
+    }
 }
 
 impl Router {
@@ -44,7 +53,11 @@ impl Router {
         let running = listeners.into_iter().map(|Listener { bound, scheme }| {
             let addr = bound.addr;
             shared.context.conn.own.enter(addr, "the router".into());
-            Running { addr, scheme, accepting: tokio::spawn(listen::run(bound, scheme, Arc::clone(&shared))) }
+            // A copy that cannot be made is a port that the next process binds by itself.
+            let copy = |listener: &TcpListener| Some(Arc::new(listener.as_fd().try_clone_to_owned().ok()?) as Lent);
+            let copies = bound.listeners.iter().filter_map(copy).collect();
+            let accepting = tokio::spawn(listen::run(bound, scheme, Arc::clone(&shared)));
+            Running { addr, scheme, accepting, copies }
         });
         let running = running.collect();
         let sweeping = CancellationToken::new();
@@ -62,6 +75,11 @@ impl Router {
         self.running.iter().map(|running| (running.addr, running.scheme))
     }
 
+    /// The listeners of each address, to hand them over to another process.
+    pub fn lend(&self) -> Vec<(SocketAddr, Vec<Lent>)> {
+        self.running.iter().map(|running| (running.addr, running.copies.clone())).collect()
+    }
+
     /// Connections of clients now.
     pub fn connections(&self) -> usize {
         self.shared.connections.len()
@@ -72,8 +90,9 @@ impl Router {
     pub async fn release(&mut self) -> Vec<Listener> {
         self.shared.stop.cancel();
         let mut listeners = Vec::new();
-        for Running { addr, scheme, accepting } in self.running.drain(..) {
+        for Running { addr, scheme, accepting, copies } in self.running.drain(..) {
             self.shared.context.conn.own.leave(addr);
+            drop(copies);
             // An error would mean that the loop panicked: its listeners are closed then as well.
             if let Ok(bound) = accepting.await {
                 listeners.push(Listener { bound, scheme });

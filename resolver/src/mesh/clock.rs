@@ -5,7 +5,7 @@ use std::time::Duration;
 /// One moment on both clocks. Leases are judged by `tick`, so that a changed wall clock or a suspended laptop ends none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// Time since the daemon started; never goes back.
+    /// Time since the daemon, or the first of a row of daemons that took over from each other, started; never goes back.
     pub tick: Duration,
     /// Wall clock.
     pub wall: Timestamp,
@@ -30,15 +30,22 @@ impl Now {
 #[derive(Debug)]
 pub(crate) struct Clock {
     origin: tokio::time::Instant,
+    /// What an earlier process counted before.
+    before: Duration,
 }
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        Self { origin: tokio::time::Instant::now() }
+        Self::at(Duration::ZERO)
+    }
+
+    /// Goes on from the tick of a process that handed over.
+    pub(crate) fn at(before: Duration) -> Self {
+        Self { origin: tokio::time::Instant::now(), before }
     }
 
     pub(crate) fn now(&self) -> Now {
-        Now { tick: self.origin.elapsed(), wall: Timestamp::now() }
+        Now { tick: self.before.saturating_add(self.origin.elapsed()), wall: Timestamp::now() }
     }
 }
 

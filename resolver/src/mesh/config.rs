@@ -86,6 +86,13 @@ impl Config {
         Ok(())
     }
 
+    /// The file that is locked while a mesh works on this state.
+    pub fn lock_path(&self) -> PathBuf {
+        let mut name = self.state_path.as_os_str().to_owned();
+        name.push(".lock");
+        PathBuf::from(name)
+    }
+
     /// The values that may change later.
     pub fn tuning(&self) -> Tuning {
         Tuning {

@@ -140,6 +140,9 @@ pub enum Refusal {
     /// The asked-for port could not be bound.
     #[error("{0}")]
     Busy(BindError),
+    /// Another process has taken the mesh over.
+    #[error("this daemon was taken over by another one; ask that one")]
+    HandedOver,
     /// A defect of ours.
     #[error("internal error")]
     Internal,
@@ -158,7 +161,7 @@ impl Refusal {
             Self::NoService(_) => Code::ServiceNotFound,
             Self::Conflict(_) | Self::Busy(_) => Code::NameConflict,
             Self::Exhausted { .. } => Code::PortExhausted,
-            Self::NotDurable { .. } | Self::Internal => Code::Internal,
+            Self::NotDurable { .. } | Self::HandedOver | Self::Internal => Code::Internal,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The bound frontends of this mesh, by name. A listener exists only because it was bound and is in here.
 use super::also_bind::AlsoBind;
+use super::hand_over::Lent;
 use crate::conn::ledger::Ledger;
-use crate::conn::{self, Backend, Bound, Frontend, FrontendId};
+use crate::conn::{self, Backend, Bound, Ending, Frontend, FrontendId};
 use futures_util::future::join_all;
 use stado_fleet::name::{LoopbackAddr, ServiceName};
 use std::collections::HashMap;
@@ -56,7 +57,8 @@ impl Frontends {
         self.run(name, addr, all, &backend);
     }
 
-    fn run(&self, name: &ServiceName, addr: SocketAddr, bound: Vec<Bound>, backend: &Backend) {
+    /// Serves `name` on exactly these.
+    pub(super) fn run(&self, name: &ServiceName, addr: SocketAddr, bound: Vec<Bound>, backend: &Backend) {
         let parts = bound.into_iter().map(|bound| self.part(name, bound, backend)).collect();
         self.running().insert(name.clone(), Runtime { addr, parts });
     }
@@ -104,6 +106,23 @@ impl Frontends {
         self.running().drain().map(|(_, runtime)| runtime).collect()
     }
 
+    /// All open listeners, to hand them over.
+    pub(crate) fn lend(&self) -> Vec<Lent> {
+        let running = self.running();
+        let of = |(service, runtime): (&ServiceName, &Runtime)| {
+            let (service, addr) = (service.clone(), runtime.addr);
+            let lent = move |part: &Frontend| Lent {
+                service: service.clone(),
+                addr,
+                bind: part.id().bind,
+                missing_half: part.missing_half(),
+                listeners: part.lend(),
+            };
+            runtime.parts.iter().map(lent).collect::<Vec<_>>()
+        };
+        running.iter().flat_map(of).collect()
+    }
+
     /// The listeners of `from` serve `to` from now on. They stay open meanwhile, and so do the streams.
     pub(crate) async fn rename(&self, from: &ServiceName, to: &ServiceName, backend: Backend) {
         let Some(runtime) = self.take(from) else { return };
@@ -138,8 +157,8 @@ impl Runtime {
     }
 
     /// Stops accepting and frees the port; streams go on.
-    pub(crate) async fn retire(self) {
-        join_all(self.parts.into_iter().map(Frontend::retire)).await;
+    pub(crate) async fn retire(self) -> Vec<Ending> {
+        join_all(self.parts.into_iter().map(Frontend::retire)).await
     }
 
     /// Stops accepting at once; streams may go on for `grace`.

@@ -32,10 +32,10 @@ impl std::fmt::Debug for Lease {
 }
 
 /// The answer that a repeated `Idempotency-Key` gets while the lease lives.
-struct Answer {
-    id: String,
-    request: RegisterRequest,
-    response: RegisterResponse,
+pub(super) struct Answer {
+    pub id: String,
+    pub request: RegisterRequest,
+    pub response: RegisterResponse,
 }
 
 /// All live leases.
@@ -118,6 +118,22 @@ impl Leases {
         for lease in self.by_id.values_mut().filter(|lease| lease.name == *from) {
             lease.name = to.clone();
         }
+    }
+
+    /// All leases, each with the answer that its key repeats.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Lease, Option<&Answer>)> {
+        self.by_id.values().map(|lease| {
+            let answer = lease.key.as_ref().and_then(|key| self.answers.get(key));
+            (lease, answer.filter(|answer| answer.id == lease.id))
+        })
+    }
+
+    /// Enters a lease that another process granted.
+    pub(super) fn take_up(&mut self, lease: Lease, answer: Option<Answer>) {
+        if let (Some(key), Some(answer)) = (&lease.key, answer) {
+            self.answers.insert(key.clone(), answer);
+        }
+        self.by_id.insert(lease.id.clone(), lease);
     }
 
     /// How many leases live.

@@ -12,7 +12,12 @@ impl Mesh {
     /// so; its lease ends with it, and a producer that still lives registers again at its next heartbeat.
     pub async fn forget(self: &Arc<Self>, name: &str, force: bool) -> Result<(), Refusal> {
         let (mesh, name) = (self.clone(), known_shape(name)?);
-        tokio::spawn(async move { mesh.forget_now(&name, force).await }).await.unwrap_or(Err(Refusal::Internal))
+        let turn = self.changes.join();
+        let work = async move {
+            let _turn = turn;
+            mesh.forget_now(&name, force).await
+        };
+        tokio::spawn(work).await.unwrap_or(Err(Refusal::Internal))
     }
 
     /// `POST /v1/services/{name}/pin`: moves the frontend of a tcp service to `port`. Open streams go on.
@@ -20,13 +25,23 @@ impl Mesh {
         let (mesh, name) = (self.clone(), known_shape(name)?);
         let number = u16::try_from(port).ok().filter(|port| *port != 0);
         let port = number.ok_or_else(|| Refusal::Request(format!("port {port} out of range")))?;
-        tokio::spawn(async move { mesh.pin_now(&name, port).await }).await.unwrap_or(Err(Refusal::Internal))
+        let turn = self.changes.join();
+        let work = async move {
+            let _turn = turn;
+            mesh.pin_now(&name, port).await
+        };
+        tokio::spawn(work).await.unwrap_or(Err(Refusal::Internal))
     }
 
     /// `POST /v1/services/{name}/rename`: the service keeps its address, backend and lease under another name.
     pub async fn rename(self: &Arc<Self>, name: &str, to: &str) -> Result<Service, Refusal> {
         let (mesh, name, to) = (self.clone(), known_shape(name)?, names::service_name(to)?);
-        tokio::spawn(async move { mesh.rename_now(&name, &to).await }).await.unwrap_or(Err(Refusal::Internal))
+        let turn = self.changes.join();
+        let work = async move {
+            let _turn = turn;
+            mesh.rename_now(&name, &to).await
+        };
+        tokio::spawn(work).await.unwrap_or(Err(Refusal::Internal))
     }
 
     async fn forget_now(&self, name: &ServiceName, force: bool) -> Result<(), Refusal> {

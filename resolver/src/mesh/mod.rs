@@ -9,11 +9,14 @@ mod adapters;
 pub mod allocator;
 mod also_bind;
 mod backend;
+pub(crate) mod changes;
 mod clock;
 mod config;
 mod error;
 mod events;
 mod frontends;
+pub(crate) mod hand_over;
+pub(crate) mod handed;
 mod hold;
 mod hosts;
 mod ids;
@@ -50,17 +53,19 @@ pub use record::{Kind, Publication, Source};
 use crate::conn;
 use crate::http::{Listening, Sites};
 use arc_swap::ArcSwap;
+use changes::Changes as ChangeDoor;
 use clock::Clock;
 use events::Events;
 use frontends::Frontends;
 use lease::Leases;
 use registry::Registry;
 use stado_fleet::disk;
+use stado_fleet::ledger::Leaving;
 use stado_fleet::name::ServiceName;
 use stado_fleet::wire::{ConnectionList, Health, Inspect, RefusedList, Service};
 use state_store::Store;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use stripes::Stripes;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -85,7 +90,14 @@ pub struct Mesh {
     docker: AtomicU8,
     refused: watch::Sender<RefusedList>,
     stop: CancellationToken,
-    _lock: disk::Lock,
+    /// `None` once another process has the mesh.
+    lock: Mutex<Option<disk::Lock>>,
+    /// Whether changes are allowed: not while it is handed over.
+    changes: ChangeDoor,
+    /// Listeners that were taken up and do not serve yet.
+    parked: Mutex<Vec<hand_over::Parked>>,
+    /// Daemons that were taken over and still have streams.
+    leaving: RwLock<Vec<Leaving>>,
 }
 
 /// Names and leases change together, so that an expiry and a takeover cannot cross.
@@ -177,7 +189,18 @@ impl Mesh {
             2 => "degraded",
             _ => "disabled",
         };
-        Health { status: "ok".into(), version: self.config.version.into(), docker: docker.into() }
+        let leaving = self.leaving.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Health { status: "ok".into(), version: self.config.version.into(), docker: docker.into(), leaving }
+    }
+
+    /// The daemons that health lists as still having streams, from now on.
+    pub(crate) fn set_leaving(&self, leaving: Vec<Leaving>) {
+        *self.leaving.write().unwrap_or_else(PoisonError::into_inner) = leaving;
+    }
+
+    /// The door that changes go through.
+    pub(crate) fn door(&self) -> &ChangeDoor {
+        &self.changes
     }
 
     /// What health says of the container adapter from now on.

@@ -35,7 +35,11 @@ impl Mesh {
         key: Option<String>,
     ) -> Result<RegisterResponse, Refusal> {
         let mesh = self.clone();
-        let work = async move { mesh.register_now(request, key).await };
+        let turn = self.changes.join();
+        let work = async move {
+            let _turn = turn;
+            mesh.register_now(request, key).await
+        };
         let answer = tokio::spawn(work).await.unwrap_or(Err(Refusal::Internal));
         self.metrics.registration(answer.as_ref().err().map(Refusal::code));
         answer
@@ -60,7 +64,9 @@ impl Mesh {
 
     async fn enter_unleased(self: &Arc<Self>, claim: Publication, terms: Terms) -> Result<wire::Frontend, Refusal> {
         let mesh = self.clone();
+        let turn = self.changes.enter().await.map_err(|_| Refusal::HandedOver)?;
         let work = async move {
+            let _turn = turn;
             mesh.refuse_loop(&claim.backend)?;
             mesh.enter(claim, terms).await.map(|answer| answer.frontend)
         };

@@ -67,6 +67,17 @@ impl Registry {
         self.services.insert(name, record);
     }
 
+    /// Enters what another process knew of a name.
+    pub(super) fn take_up(&mut self, name: ServiceName, record: Record) {
+        if let Some(host) = &record.hostname {
+            self.hostnames.insert(host.clone(), name.clone());
+        }
+        if let Some(backend) = &record.backend {
+            *self.backend_ports.entry(backend.port).or_default() += 1;
+        }
+        self.services.insert(name, record);
+    }
+
     /// Whether `claim` may be published now: kind and hostname fixed, hostname unique, name not held by another owner.
     pub(super) fn check(&self, claim: &Publication) -> Result<(), Refusal> {
         let name = &claim.name;

@@ -17,7 +17,7 @@ use stado_fleet::disk::{Lock, LockAttempt};
 use stado_fleet::name::ServiceName;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU8;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// Why a service of an earlier run has no backend yet.
 const NOT_BACK: &str = "producer not back since restart";
@@ -37,11 +37,26 @@ impl Mesh {
         allocator: Arc<Allocator>,
     ) -> Result<Arc<Self>, MeshError> {
         config.validate()?;
-        let lock = lock(&config.state_path)?;
+        let lock = lock(&config)?;
+        let mesh = Self::assemble(config, context, allocator, lock, Clock::start())?;
+        mesh.restore();
+        mesh.start_sweeper();
+        mesh.follow_tuning();
+        Ok(mesh)
+    }
+
+    /// A mesh that knows what its files say, and no name yet.
+    pub(super) fn assemble(
+        config: Config,
+        context: conn::Context,
+        allocator: Arc<Allocator>,
+        lock: Lock,
+        clock: Clock,
+    ) -> Result<Arc<Self>, MeshError> {
         let sites = Arc::new(Sites::new(context.ledger.clone()));
-        let mesh = Arc::new(Self {
+        Ok(Arc::new(Self {
             tuning: RwLock::new(config.tuning()),
-            clock: Clock::start(),
+            clock,
             core: RwLock::new(Core::default()),
             names: Stripes::new(),
             keys: Stripes::new(),
@@ -59,13 +74,12 @@ impl Mesh {
             docker: AtomicU8::new(super::DockerStatus::Disabled as u8),
             refused: tokio::sync::watch::Sender::default(),
             stop: tokio_util::sync::CancellationToken::new(),
-            _lock: lock,
+            lock: Mutex::new(Some(lock)),
+            changes: super::ChangeDoor::new(),
+            parked: Default::default(),
+            leaving: RwLock::default(),
             config,
-        });
-        mesh.restore();
-        mesh.start_sweeper();
-        mesh.follow_tuning();
-        Ok(mesh)
+        }))
     }
 
     /// Stops accepting, lets streams end within the shutdown timeout, and saves what is not saved yet.
@@ -74,6 +88,11 @@ impl Mesh {
         let grace = self.tuning().shutdown_timeout;
         let closing = self.frontends.take_all().into_iter().map(|runtime| runtime.close(grace));
         futures_util::future::join_all(closing).await;
+        self.save_all().await;
+    }
+
+    /// Saves what is not saved yet.
+    pub(super) async fn save_all(&self) {
         for saved in [self.ports.flush().await, self.hosts.flush().await] {
             if let Err(error) = saved {
                 tracing::warn!(target: "stado::mesh", error = %error, "state_save_failed");
@@ -130,22 +149,15 @@ impl Mesh {
 }
 
 /// Two daemons never share a state: each would hand out what the other remembers.
-fn lock(state: &Path) -> Result<Lock, MeshError> {
+fn lock(config: &Config) -> Result<Lock, MeshError> {
+    let state = &config.state_path;
     if let Some(parent) = state.parent() {
         stado_fleet::disk::private_dir(parent)?;
     }
-    match Lock::try_exclusive(&beside(state, "lock"), true)? {
+    match Lock::try_exclusive(&config.lock_path(), true)? {
         LockAttempt::Held(lock) => Ok(lock),
         LockAttempt::Busy { pid } => Err(MeshError::Locked { path: state.to_owned(), pid }),
     }
-}
-
-/// `<state file>.<extension>`.
-fn beside(state: &Path, extension: &str) -> PathBuf {
-    let mut name = state.as_os_str().to_owned();
-    name.push(".");
-    name.push(extension);
-    PathBuf::from(name)
 }
 
 /// `hostnames.json` beside `state.json`; beside a state file of another name, `<its stem>.hostnames.json`, so that two

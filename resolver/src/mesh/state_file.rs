@@ -59,6 +59,11 @@ impl<V: Serialize + DeserializeOwned + Clone> Document<V> {
         &self.entries
     }
 
+    /// Other entries in place of all.
+    pub(crate) fn replace(&mut self, entries: BTreeMap<String, V>) {
+        self.entries = entries;
+    }
+
     /// Sets or removes one entry; returns what was there.
     pub(crate) fn set(&mut self, name: &str, value: Option<V>) -> Option<V> {
         match value {

@@ -59,6 +59,18 @@ impl<V: Serialize + DeserializeOwned + Clone + Send + 'static> Store<V> {
         self.memory().document.entries().clone()
     }
 
+    /// Makes memory hold exactly `entries`; the file follows with [`Store::flush`].
+    pub(crate) fn align(&self, entries: BTreeMap<String, V>)
+    where
+        V: PartialEq,
+    {
+        let mut memory = self.memory();
+        if *memory.document.entries() != entries {
+            memory.document.replace(entries);
+            memory.change += 1;
+        }
+    }
+
     /// Changes memory; the file follows with [`Store::persist`].
     pub(crate) fn set(&self, name: &str, value: Option<V>) -> Change {
         let mut memory = self.memory();

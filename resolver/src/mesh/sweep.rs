@@ -16,6 +16,8 @@ impl Mesh {
                     () = tokio::time::sleep(PERIOD) => {}
                 }
                 let Some(mesh) = mesh.upgrade() else { return };
+                // While it is handed over nothing changes here.
+                let Some(_turn) = mesh.changes.try_enter() else { continue };
                 mesh.end_expired();
                 mesh.close_idle().await;
                 mesh.frontends.bind_missing(|name| mesh.current_backend(name));

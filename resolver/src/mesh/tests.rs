@@ -424,3 +424,64 @@ async fn the_router_follows_every_change_of_a_service_at_once() {
     mesh.forget("c", false).await.unwrap();
     assert!(backend("b.localhost").is_none());
 }
+
+/// Takes `mesh` over as another process would, with copies of its descriptors.
+fn taken_up(mesh: &Arc<Mesh>, home: &Home) -> Arc<Mesh> {
+    use std::os::fd::AsFd;
+    let handed = serde_json::to_string(&mesh.hand_out()).unwrap();
+    let lent = mesh.lend().into_iter().map(|lent| {
+        let copies = lent.listeners.iter().map(|listener| listener.as_fd().try_clone_to_owned().unwrap()).collect();
+        let bound = conn::Bound::received(lent.bind, copies, lent.missing_half).unwrap();
+        hand_over::Parked { service: lent.service, addr: lent.addr, bound: vec![bound] }
+    });
+    let lock = stado_fleet::disk::Lock::adopt_at(mesh.lend_lock().unwrap(), &home.config().lock_path());
+    let handed = serde_json::from_str(&handed).unwrap();
+    Mesh::take_up(home.config(), context(), handed, lock.unwrap(), lent.collect()).unwrap()
+}
+
+#[tokio::test]
+async fn a_mesh_that_was_taken_up_is_the_same_and_its_leases_end_when_they_would_have_ended() {
+    let home = Home::new();
+    let mesh = home.start();
+    let port = register(&mesh, "a").await.frontend.port;
+    let lost =
+        mesh.register(stado_fleet::wire::RegisterRequest { ttl_seconds: 3, ..request("lost", 9) }, None).await.unwrap();
+    let gone = register(&mesh, "gone").await;
+    mesh.register(http("web", ""), None).await.unwrap();
+    mesh.deregister(&gone.registration_id, Some(&gone.lease_token)).unwrap();
+    let held = Publication {
+        name: "held".parse().unwrap(),
+        kind: Kind::Tcp,
+        app_protocol: "postgres".into(),
+        source: Source::Docker,
+        owner_key: "docker:shop:db:5432".into(),
+        producer_id: "one".into(),
+        container_id: "one".into(),
+        backend: backend::check("127.0.0.1", 9).await.unwrap(),
+        hostname: None,
+    };
+    mesh.hold(held, 0, "its container x is paused").await.unwrap();
+    let left = |mesh: &Mesh| {
+        let (core, now) = (mesh.read(), mesh.clock.now());
+        let lease =
+            core.leases.iter().find(|(lease, _)| lease.id == lost.registration_id).map(|(lease, _)| lease.expires);
+        lease.unwrap().saturating_sub(now.tick)
+    };
+    assert!(mesh.freeze(Duration::from_secs(10)).await);
+    let (before, services) = (left(&mesh), mesh.list());
+    let next = taken_up(&mesh, &home);
+    assert!(left(&next) <= before && next.list() == services);
+    let site = next.sites().routes().find("web.localhost").map(|site| site.backend.clone());
+    assert!(matches!(site, Some(conn::Backend::Local(_))));
+    for name in ["a", "gone", "held"] {
+        assert_eq!(next.inspect(name).unwrap(), mesh.inspect(name).unwrap());
+    }
+    mesh.leave().await;
+    next.begin();
+    assert!(TcpStream::connect(("127.0.0.1", port)).await.is_ok());
+    let (id, token) = (&lost.registration_id, Some(lost.lease_token.as_str()));
+    assert!(next.heartbeat(id, Some("wrong")).is_err() && next.heartbeat(id, token).is_ok());
+    until("the lease has ended", || next.resolve("lost").unwrap().status == "unavailable").await;
+    assert!(next.heartbeat(id, token).is_err());
+    assert_eq!(next.allocator().holder(port).as_deref(), Some("service a"));
+}

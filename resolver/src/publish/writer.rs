@@ -5,8 +5,10 @@ use super::{PublishError, Shared};
 use stado_fleet::disk::{DiskError, Lock, LockAttempt};
 use std::sync::{Arc, PoisonError};
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 /// Owns what is known to be on disk and the schedule of what goes there next.
+#[derive(Debug)]
 pub(super) struct Writer {
     shared: Arc<Shared>,
     on_disk: OnDisk,
@@ -30,13 +32,13 @@ impl Writer {
     }
 
     /// Writes until the publisher stops, and once more then.
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(mut self, stop: CancellationToken) -> Self {
         let shared = Arc::clone(&self.shared);
         loop {
             let due = self.pace.due();
             let now = tokio::select! {
                 biased;
-                () = shared.stop.cancelled() => break,
+                () = stop.cancelled() => break,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.round().await;
                     continue;
@@ -49,9 +51,17 @@ impl Writer {
             };
             self.pace.wants(now, Instant::now());
         }
-        self.has_state = true;
+        self.has_state |= self.shared.took_over_from().is_none();
         self.routine_since = Some(Instant::now() - super::pace::ROUTINE);
         self.round().await;
+        self
+    }
+
+    /// The same writer, which writes everything anew: another process may have written meanwhile.
+    pub(super) fn again(mut self) -> Self {
+        self.on_disk = OnDisk::default();
+        self.pace.wants(Cause::State, Instant::now());
+        self
     }
 
     async fn round(&mut self) {
@@ -72,6 +82,10 @@ impl Writer {
         let mut on_disk = std::mem::take(&mut self.on_disk);
         let work = move || {
             let result = round.write(&shared.paths, &mut on_disk);
+            // In the same breath as the state, so that no reader finds the two apart for longer than that.
+            if on_disk.state.is_some() {
+                shared.own_lock();
+            }
             (result, on_disk)
         };
         // A task that cannot be joined has panicked or the runtime ends: what is on disk is unknown, so all is written anew.
@@ -122,6 +136,11 @@ impl Writer {
 
     fn state(&self) -> stado_fleet::ledger::ResolverState {
         let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        stado_fleet::ledger::ResolverState { pid: std::process::id(), updated_at: String::new(), ..state.clone() }
+        stado_fleet::ledger::ResolverState {
+            pid: std::process::id(),
+            updated_at: String::new(),
+            took_over_from: self.shared.took_over_from(),
+            ..state.clone()
+        }
     }
 }

@@ -37,6 +37,12 @@ pub(crate) fn text(report: &Report) -> String {
         if report.authority.reachable { "reachable" } else { "unreachable" },
         or_dash(report.authority.generation)
     ));
+    lines.extend(
+        report
+            .leaving
+            .iter()
+            .map(|gone| format!("leaving pid={} streams={} taken-over={}", gone.pid, gone.streams, gone.since)),
+    );
     lines.extend(report.blockers.iter().map(|b| format!("blocker {b}")));
     lines.extend(report.warnings.iter().map(|w| format!("warning {w}")));
     lines.join("\n")

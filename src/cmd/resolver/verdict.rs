@@ -101,6 +101,9 @@ pub(crate) struct Report {
     /// Things worth saying that stand in nobody's way (an addition of Stado).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
+    /// Daemons that were taken over and still have streams (an addition of Stado).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) leaving: Vec<ledger::Leaving>,
 }
 
 /// Concludes.
@@ -145,6 +148,7 @@ pub(crate) fn conclude(facts: Facts, now: Timestamp) -> Report {
         reason: alive.as_ref().and_then(|s| s.reason.clone()),
         attempt: alive.as_ref().map_or(0, |s| s.attempt),
         next_attempt_at: alive.as_ref().and_then(|s| s.next_attempt_at.clone()),
+        leaving: alive.as_ref().map(|s| s.leaving.clone()).unwrap_or_default(),
         warnings: alive.map(|s| s.warnings).unwrap_or_default(),
         state,
         verdict,

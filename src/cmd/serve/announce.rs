@@ -27,6 +27,19 @@ pub(super) fn announce(voice: Voice, event: &Announcement) {
                 "stopping: {open} open stream(s) are given time to end; a second signal ends them now"
             ));
         }
+        (Announcement::NobodyToTakeOver, Voice::Person) => {
+            ui::note("no daemon runs for this home: there is nothing to take over, so this one simply starts");
+        }
+        (Announcement::TookOver { pid, streams }, Voice::Person) => {
+            ui::note(format_args!(
+                "took over from the daemon with pid {pid}, which lives until its {streams} open stream(s) end"
+            ));
+        }
+        (Announcement::HandedOver { pid, streams }, Voice::Person) => {
+            ui::note(format_args!(
+                "the daemon with pid {pid} has taken over; this one lives until its {streams} open stream(s) end"
+            ));
+        }
         _ => {}
     }
 }
@@ -41,6 +54,13 @@ fn log(event: &Announcement) {
             tracing::info!(target: "stado::mesh", version = env!("CARGO_PKG_VERSION"), "daemon_started");
         }
         Announcement::Draining(open) => tracing::info!(target: "stado::mesh", open_streams = open, "daemon_stopping"),
+        Announcement::NobodyToTakeOver => tracing::info!(target: "stado::mesh", "nobody_to_take_over"),
+        Announcement::TookOver { pid, streams } => {
+            tracing::info!(target: "stado::mesh", from_pid = pid, open_streams = streams, "daemon_took_over");
+        }
+        Announcement::HandedOver { pid, streams } => {
+            tracing::info!(target: "stado::mesh", to_pid = pid, open_streams = streams, "daemon_handed_over");
+        }
         Announcement::Serving(_) => {}
     }
 }

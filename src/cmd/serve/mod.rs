@@ -31,7 +31,8 @@ pub(crate) fn resolver(args: &ResolverServe, log: &LogArgs, env: &Env) -> Verb {
     let settings = layers.settings(env)?;
     let fleet_side = Some((args.target.clone(), host.clone()));
     let reload = Reload::new(&args.mesh, env, &layers, &settings, fleet_side);
-    run(&layers, settings, reload, Some(fleet(host)?), log, Voice::Person)
+    let fleet = Some(fleet(host)?);
+    run(&layers, settings, reload, fleet, args.mesh.take_over, log, Voice::Person)
 }
 
 /// `devmeshd serve`: the mesh alone; nothing of `~/.stado` is touched.
@@ -42,7 +43,7 @@ pub(crate) fn mesh(flags: &MeshFlags, log: &LogArgs, env: &Env) -> Verb {
     }
     let settings = layers.settings(env)?;
     let reload = Reload::new(flags, env, &layers, &settings, None);
-    run(&layers, settings, reload, None, log, Voice::Log)
+    run(&layers, settings, reload, None, flags.take_over, log, Voice::Log)
 }
 
 fn print_fields(layers: &MeshLayers) -> Verb {
@@ -57,6 +58,7 @@ fn run(
     settings: MeshSettings,
     reload: Reload,
     fleet: Option<FleetConfig>,
+    take_over: bool,
     log: &LogArgs,
     voice: Voice,
 ) -> Verb {
@@ -75,6 +77,7 @@ fn run(
         inherited,
         fleet,
         version: VERSION,
+        take_over,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Failure::here(format!("cannot start the async runtime: {e}")))?;

@@ -57,6 +57,10 @@ impl Signals {
     }
 
     fn start_again(&self) {
+        if self.shutdown.has_left() {
+            tracing::warn!(target: "stado::mesh", error = "another daemon has taken over from this one", "restart_refused");
+            return;
+        }
         match self.reload.check() {
             Ok(()) if !self.shutdown.is_draining() => {
                 tracing::info!(target: "stado::mesh", "daemon_restarting");

@@ -22,6 +22,16 @@ pub(super) fn forbidden(why: &str) -> Response<Body> {
     envelope(StatusCode::FORBIDDEN, Code::Unauthorized.as_str(), why)
 }
 
+/// A process that speaks another version of a protocol.
+pub(super) fn upgrade_required(why: &str) -> Response<Body> {
+    envelope(StatusCode::UPGRADE_REQUIRED, Code::InvalidRequest.as_str(), why)
+}
+
+/// Something that cannot be had in the state that this daemon is in.
+pub(super) fn conflict(why: &str) -> Response<Body> {
+    envelope(StatusCode::CONFLICT, Code::InvalidRequest.as_str(), why)
+}
+
 fn envelope(status: StatusCode, code: &str, message: &str) -> Response<Body> {
     json(status, &ErrorEnvelope { error: ApiError { code: code.into(), message: message.into() } })
 }
@@ -29,6 +39,9 @@ fn envelope(status: StatusCode, code: &str, message: &str) -> Response<Body> {
 fn status(refusal: &Refusal) -> StatusCode {
     if matches!(refusal, Refusal::KeyReused(_)) {
         return StatusCode::UNPROCESSABLE_ENTITY;
+    }
+    if matches!(refusal, Refusal::HandedOver) {
+        return StatusCode::SERVICE_UNAVAILABLE;
     }
     match refusal.code() {
         Code::InvalidRequest | Code::InvalidName | Code::InvalidBackend | Code::UnsupportedKind => {

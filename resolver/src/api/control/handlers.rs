@@ -1,7 +1,7 @@
 //! From a request to its answer.
 use super::respond::{self, Body, json, no_content};
 use super::routes::{self, Miss, Route};
-use super::{body, errors, openapi, reader, stream};
+use super::{Server, body, door, errors, forward, openapi, reader, stream};
 use crate::mesh::{Mesh, Refusal};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderMap, ORIGIN};
@@ -15,15 +15,31 @@ use tokio_util::sync::CancellationToken;
 const KEY_LIMIT: usize = 255;
 
 /// Answers one request. The `Host` header is not looked at; a page in a browser is refused by its `Origin`.
-pub(super) async fn answer(mesh: Arc<Mesh>, request: Request<Incoming>, stop: CancellationToken) -> Response<Body> {
+pub(super) async fn answer(server: Server, request: Request<Incoming>, peer: Option<u32>) -> Response<Body> {
     if request.headers().contains_key(ORIGIN) {
         return errors::forbidden("requests with an Origin header are refused: this socket does not serve web pages");
     }
     match routes::find(request.method(), request.uri().path()) {
         Err(Miss::Path) => respond::not_found(),
         Err(Miss::Method(allow)) => respond::method_not_allowed(&allow),
-        Ok(route) => run(mesh, route, request, stop).await.unwrap_or_else(|refusal| errors::refusal(&refusal)),
+        Ok(Route::HandOver) if server.mesh.door().is_gone() => errors::refusal(&Refusal::HandedOver),
+        Ok(Route::HandOver) => door::open(request, peer, server.door.as_ref()),
+        Ok(route) => carry_out(server, route, request).await,
     }
+}
+
+/// Changes wait while the mesh is handed over; what comes later is for the process that has it then.
+async fn carry_out(server: Server, route: Route, request: Request<Incoming>) -> Response<Body> {
+    let Server { mesh, stop, path, .. } = server;
+    let changes = mesh.door();
+    let turn = if route.changes() { changes.enter().await.map(Some) } else { Ok(None) };
+    let gone = turn.is_err() || (changes.is_gone() && route != Route::Events);
+    if gone {
+        return forward::forward(&path, request).await;
+    }
+    let answer = run(mesh.clone(), route, request, stop).await;
+    drop(turn);
+    answer.unwrap_or_else(|refusal| errors::refusal(&refusal))
 }
 
 async fn run(
@@ -34,6 +50,8 @@ async fn run(
 ) -> Result<Response<Body>, Refusal> {
     let (head, incoming) = request.into_parts();
     match route {
+        // Answered before a mesh is asked.
+        Route::HandOver => Err(Refusal::Internal),
         Route::Health => ok(&mesh.health()),
         Route::List => ok(&list(&mesh, head.uri.query())),
         Route::Refused => ok(&*mesh.refused().borrow()),

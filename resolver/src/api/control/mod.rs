@@ -1,6 +1,8 @@
 //! The mesh API on the Unix socket (mesh contract §1): accept, check the peer, answer.
 mod body;
+mod door;
 mod errors;
+mod forward;
 mod handlers;
 pub mod openapi;
 pub(crate) mod reader;
@@ -10,8 +12,9 @@ mod scan;
 mod socket;
 mod stream;
 
+pub use door::{Arrival, Door, HAND_OVER_PATH, HAND_OVER_VERSION, protocol, version_in};
 pub(crate) use handlers::METRICS_TYPE;
-pub use socket::{ControlSocket, SocketError, bind_socket, probe};
+pub use socket::{ControlSocket, Kept, SocketError, bind_socket, probe};
 
 use crate::mesh::Mesh;
 use hyper::server::conn::http1;
@@ -20,6 +23,7 @@ use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;
@@ -31,18 +35,34 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// Pause before accepting again when the process is out of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until `stop`; then lets running answers end, for at most two seconds, and removes the socket.
-pub async fn serve(socket: ControlSocket, mesh: Arc<Mesh>, stop: CancellationToken) {
+/// What every connection sees.
+#[derive(Clone)]
+struct Server {
+    mesh: Arc<Mesh>,
+    stop: CancellationToken,
+    door: Option<Door>,
+    path: PathBuf,
+}
+
+/// Serves until `stop`; then lets running answers end, for at most two seconds, and removes the socket. A mesh that
+/// another process took over is answered for until `stop` all the same, on connections that are open already, and the
+/// socket stays where it is. `door`: where processes are told that want to take over; `None` turns them away.
+pub async fn serve(socket: ControlSocket, mesh: Arc<Mesh>, stop: CancellationToken, door: Option<Door>) {
     let connections = TaskTracker::new();
+    let server = Server { mesh: mesh.clone(), stop: stop.clone(), door, path: socket.path().to_owned() };
     let mut reserve = spare();
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
+            () = mesh.door().gone() => {
+                socket.kept().set(true);
+                break;
+            }
             accepted = socket.listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, _)) => {
-                connections.spawn(connection(stream, mesh.clone(), stop.clone()));
+                connections.spawn(connection(stream, server.clone()));
                 reserve = reserve.or_else(spare);
             }
             // One descriptor is kept back, so that a person can still ask what is wrong.
@@ -55,26 +75,30 @@ pub async fn serve(socket: ControlSocket, mesh: Arc<Mesh>, stop: CancellationTok
         }
     }
     drop(socket);
+    stop.cancelled().await;
     connections.close();
     let _ = tokio::time::timeout(DRAIN, connections.wait()).await;
 }
 
-async fn connection(stream: UnixStream, mesh: Arc<Mesh>, stop: CancellationToken) {
+async fn connection(stream: UnixStream, server: Server) {
     let own = rustix::process::geteuid().as_raw();
     let peer = stream.peer_cred().map(|peer| peer.uid()).ok();
     let allowed = peer.is_some_and(|peer| may_use(peer, own));
-    let requests = stop.clone();
+    let stop = server.stop.clone();
     let service = service_fn(move |request| {
-        let (mesh, stop) = (mesh.clone(), requests.clone());
+        let server = server.clone();
         async move {
             if !allowed {
                 return Ok::<_, Infallible>(errors::forbidden("this socket serves its owner and root only"));
             }
-            Ok(handlers::answer(mesh, request, stop).await)
+            Ok(handlers::answer(server, request, peer).await)
         }
     });
-    let http =
-        http1::Builder::new().title_case_headers(true).half_close(true).serve_connection(TokioIo::new(stream), service);
+    let http = http1::Builder::new()
+        .title_case_headers(true)
+        .half_close(true)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     let mut http = std::pin::pin!(http);
     tokio::select! {
         _ = &mut http => return,

@@ -19,8 +19,13 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body>
 
 /// 204: no body, no content type.
 pub(super) fn no_content() -> Response<Body> {
+    empty(StatusCode::NO_CONTENT)
+}
+
+/// A head and nothing else.
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Empty::new().boxed_unsync());
-    *response.status_mut() = StatusCode::NO_CONTENT;
+    *response.status_mut() = status;
     response
 }
 

@@ -19,6 +19,22 @@ pub(super) enum Route {
     Events,
     Metrics,
     OpenApi,
+    HandOver,
+}
+
+impl Route {
+    /// Whether it changes the mesh.
+    pub(super) fn changes(&self) -> bool {
+        matches!(
+            self,
+            Self::Forget(_)
+                | Self::Pin(_)
+                | Self::Rename(_)
+                | Self::Register
+                | Self::Heartbeat(_)
+                | Self::Deregister(_)
+        )
+    }
 }
 
 /// Why there is no route.
@@ -49,6 +65,7 @@ pub(super) const ROUTES: &[(&str, &str, Make)] = &[
     ("GET", "/v1/events", |_| Route::Events),
     ("GET", "/v1/openapi.json", |_| Route::OpenApi),
     ("GET", "/metrics", |_| Route::Metrics),
+    ("POST", super::door::HAND_OVER_PATH, |_| Route::HandOver),
 ];
 
 /// Finds the route of a request.

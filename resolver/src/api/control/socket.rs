@@ -5,9 +5,12 @@ use stado_fleet::disk::{self, DiskError, Lock};
 use stado_fleet::fault::{Blame, Class, Faulty};
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::net::UnixListener;
 
@@ -56,9 +59,21 @@ impl Faulty for SocketError {
 /// A listening control socket. Dropping it removes the file, if it still is the one that was made here.
 #[derive(Debug)]
 pub struct ControlSocket {
-    pub(super) listener: UnixListener,
+    pub(super) listener: Arc<UnixListener>,
     path: PathBuf,
     identity: (u64, u64),
+    /// Whether the file stays when this is dropped.
+    kept: Kept,
+}
+
+/// Whether the file of a socket outlives its listener: while another process listens there too.
+#[derive(Debug, Clone, Default)]
+pub struct Kept(Arc<AtomicBool>);
+impl Kept {
+    /// Changes it.
+    pub fn set(&self, kept: bool) {
+        self.0.store(kept, Ordering::Relaxed);
+    }
 }
 
 impl ControlSocket {
@@ -66,11 +81,38 @@ impl ControlSocket {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// The listener, to hand it over to another process. It keeps nothing open.
+    pub fn lendable(&self) -> Weak<UnixListener> {
+        Arc::downgrade(&self.listener)
+    }
+
+    /// Whether the file stays.
+    pub fn kept(&self) -> Kept {
+        self.kept.clone()
+    }
+
+    /// The socket that another process listens on at `path` and handed over. Its file is kept until [`Kept::set`] says
+    /// otherwise.
+    pub fn received(path: &Path, socket: OwnedFd) -> Result<Self, SocketError> {
+        let fail = |error| failed("take over the listener of", path, error);
+        if !crate::conn::listens(&socket).map_err(fail)? {
+            return Err(fail(io::Error::other("what was handed over is no listening socket")));
+        }
+        let listener = StdListener::from(socket);
+        listener.local_addr().map_err(fail)?;
+        listener.set_nonblocking(true).map_err(fail)?;
+        let identity = identity(path).map_err(fail)?;
+        let listener = Arc::new(UnixListener::from_std(listener).map_err(fail)?);
+        let kept = Kept::default();
+        kept.set(true);
+        Ok(Self { listener, path: path.to_owned(), identity, kept })
+    }
 }
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|now| now == self.identity) {
+        if !self.kept.0.load(Ordering::Relaxed) && identity(&self.path).is_ok_and(|now| now == self.identity) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -107,7 +149,7 @@ pub fn bind_socket(path: &Path) -> Result<ControlSocket, SocketError> {
     let listener = listen(path).map_err(|error| failed("listen on", path, error))?;
     let identity = identity(path).map_err(|error| failed("look at", path, error))?;
     let listener = UnixListener::from_std(listener).map_err(|error| failed("listen on", path, error))?;
-    Ok(ControlSocket { listener, path: path.to_owned(), identity })
+    Ok(ControlSocket { listener: Arc::new(listener), path: path.to_owned(), identity, kept: Kept::default() })
 }
 
 /// Binds inside a fresh 0700 directory, narrows the mode there, and renames the socket to its place. The umask belongs to

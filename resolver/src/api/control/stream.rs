@@ -14,13 +14,16 @@ use tokio_util::sync::CancellationToken;
 /// A quiet stream says this often that it lives, which also finds out readers that are gone.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// The answer: a snapshot, then changes, until the reader goes or the daemon stops.
+/// The answer: a snapshot, then changes, until the reader goes, the daemon stops or another one has taken it over: its
+/// readers begin anew there, with a snapshot.
 pub(super) fn events(changes: Changes, headers: &HeaderMap, stop: CancellationToken) -> Response<Body> {
     let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|text| text.contains("text/event-stream"));
     let sse = headers.get_all(ACCEPT).iter().any(accepts);
     let lines = unfold((changes, stop), move |(mut changes, stop)| async move {
+        let mesh = changes.mesh.clone();
         let next = tokio::select! {
             () = stop.cancelled() => return None,
+            () = mesh.door().gone() => return None,
             next = tokio::time::timeout(ALIVE, changes.next()) => next,
         };
         let text = match next {

@@ -2,6 +2,7 @@
 use super::answer::{self, Answer, Asked, MetricsText};
 use super::request;
 use crate::apply::held::HeldReader;
+use crate::conn::{Lendable, Lent};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub struct Resolution {
     bind: SocketAddr,
     stop: CancellationToken,
     tasks: TaskTracker,
+    lendable: Lendable,
 }
 
 #[derive(Clone)]
@@ -42,15 +44,22 @@ impl Resolution {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let shared = Shared { held, metrics, stop: stop.clone() };
         let slots = Arc::new(Semaphore::new(CONCURRENT));
+        let listeners: Vec<_> = listeners.into_iter().map(Arc::new).collect();
+        let lendable = Lendable::of(&listeners);
         for listener in listeners {
             tasks.spawn(accept(listener, shared.clone(), slots.clone(), tasks.clone()));
         }
-        Self { bind, stop, tasks }
+        Self { bind, stop, tasks, lendable }
     }
 
     /// Where it listens.
     pub fn bind(&self) -> SocketAddr {
         self.bind
+    }
+
+    /// The listeners, to hand them over to another process.
+    pub fn lend(&self) -> Vec<Lent> {
+        self.lendable.lend()
     }
 
     /// Stops accepting and waits up to `grace` for answers under way; waits that `?wait=` asked for end at once.
@@ -67,7 +76,7 @@ impl Drop for Resolution {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Shared, slots: Arc<Semaphore>, tasks: TaskTracker) {
+async fn accept(listener: Arc<TcpListener>, shared: Shared, slots: Arc<Semaphore>, tasks: TaskTracker) {
     loop {
         let slot = tokio::select! {
             biased;

@@ -1,9 +1,12 @@
 //! A port becomes ours by binding it; nothing asks whether it is free (proxy rules 1 and 2).
 mod holder;
+mod lend;
 mod reach;
 mod socket;
 
 pub use holder::holder_of;
+pub(crate) use lend::listens;
+pub use lend::{Lendable, Lent};
 pub use reach::{Reach, reach};
 pub(super) use socket::INHERITS_NODELAY;
 
@@ -11,7 +14,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::TcpListener;
 
-/// A port that is ours because it was bound, on one or both loopback families (proxy rule 2). Made by [`bind`] only.
+/// A port that is ours because it was bound, on one or both loopback families (proxy rule 2). Made by [`bind`], or
+/// from listeners that another process bound ([`Bound::received`]).
 #[derive(Debug)]
 pub struct Bound {
     /// The address that people are given. Its own family is always ours.

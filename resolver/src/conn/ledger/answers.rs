@@ -21,6 +21,16 @@ impl AnswerTimes {
         let first = self.unanswered.map_or(now, |(first, _)| first);
         self.unanswered = Some((first, now));
     }
+    /// What two processes saw together. An answer clears what went unanswered before it, whoever saw it.
+    fn merged(self, other: Self) -> Self {
+        let answered = self.answered.max(other.answered);
+        let since = |times: Self| times.unanswered.filter(|(_, last)| answered.is_none_or(|at| *last > at));
+        let unanswered = match (since(self), since(other)) {
+            (Some((first, last)), Some((also, later))) => Some((first.min(also), last.max(later))),
+            (one, another) => one.or(another),
+        };
+        Self { answered, unanswered }
+    }
     fn row(&self) -> Answers {
         Answers {
             last_answered_at: self.answered.map(seconds),
@@ -64,6 +74,14 @@ impl Table {
             if *held == AnswerTimes::default() {
                 *held = AnswerTimes::read(row);
             }
+        }
+    }
+
+    pub(super) fn merge(&self, file: &AnswersFile) {
+        for (service, row) in file {
+            let cell = self.cell(&Arc::from(service.as_str()));
+            let mut held = lock(&cell);
+            *held = held.merged(AnswerTimes::read(row));
         }
     }
 }

@@ -53,6 +53,8 @@ struct Inner {
     answers: answers::Table,
     waits: waits::Table,
     changed: changed::Changed,
+    /// Waits of processes that this one took over from.
+    foreign: Mutex<Vec<Wait>>,
     next: std::sync::atomic::AtomicU64,
 }
 
@@ -80,7 +82,34 @@ impl Ledger {
 
     /// Every wait of an adapter now, the oldest first (fleet contract §4.7).
     pub fn snapshot_waits(&self) -> Vec<Wait> {
+        let mut waits = self.own_waits();
+        let foreign = self.inner.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        if !foreign.is_empty() {
+            waits.extend(foreign.iter().cloned());
+            waits.sort_by(|a, b| a.since.cmp(&b.since));
+        }
+        waits
+    }
+
+    /// As [`Ledger::snapshot_waits`], of this process alone.
+    pub fn own_waits(&self) -> Vec<Wait> {
         self.inner.waits.snapshot()
+    }
+
+    /// Lists these beside the waits of this process, in place of those listed before: they are of processes that it took
+    /// over from.
+    pub fn set_foreign_waits(&self, waits: Vec<Wait>) {
+        let mut foreign = self.inner.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        if *foreign != waits {
+            *foreign = waits;
+            self.inner.changed.raise();
+        }
+    }
+
+    /// Takes up what another process saw while this one saw the rest.
+    pub fn merge_answers(&self, file: &AnswersFile) {
+        self.inner.answers.merge(file);
+        self.inner.changed.raise();
     }
 
     /// Since when each service of the directory has answered, or not (fleet contract §4.8).

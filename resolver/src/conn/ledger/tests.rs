@@ -282,3 +282,36 @@ async fn the_publisher_is_woken_by_waits_and_answers_and_by_nothing_else() {
     drop(entry);
     assert!(!woken(&ledger).await);
 }
+
+#[test]
+fn what_two_processes_saw_is_one_history() {
+    let ledger = Ledger::new();
+    let row = |answered: Option<i64>, first: Option<i64>, last: Option<i64>| stado_fleet::ledger::Answers {
+        last_answered_at: answered.map(|s| waits::seconds(at(s))),
+        first_unanswered_at: first.map(|s| waits::seconds(at(s))),
+        last_unanswered_at: last.map(|s| waits::seconds(at(s))),
+    };
+    let merge = |row| ledger.merge_answers(&AnswersFile::from([("svc".to_owned(), row)]));
+    merge(row(Some(5), Some(7), Some(9)));
+    merge(row(Some(6), Some(8), Some(12)));
+    assert_eq!(ledger.snapshot_answers()["svc"], row(Some(6), Some(7), Some(12)));
+    merge(row(Some(10), None, None));
+    assert_eq!(ledger.snapshot_answers()["svc"], row(Some(10), Some(7), Some(12)), "the last one is still unanswered");
+    merge(row(Some(13), None, None));
+    assert_eq!(ledger.snapshot_answers()["svc"], row(Some(13), None, None));
+}
+
+#[test]
+fn waits_of_a_process_that_was_taken_over_are_listed_between_ours() {
+    let ledger = Ledger::new();
+    let (_slot, entry) = enter(&ledger, Some("c"), &fleet_backend(), 9);
+    let mut entry = entry.unwrap();
+    entry.opening();
+    let other = |since: &str| Wait { service: "other".into(), since: since.into(), ..Wait::default() };
+    let (early, late) = ("2020-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00");
+    ledger.set_foreign_waits(vec![other(late), other(early)]);
+    let services: Vec<String> = ledger.snapshot_waits().into_iter().map(|wait| wait.service).collect();
+    assert_eq!(services, ["other", "svc", "other"]);
+    ledger.set_foreign_waits(Vec::new());
+    assert_eq!(ledger.snapshot_waits().len(), 1);
+}

@@ -4,6 +4,7 @@ mod adapters;
 mod api;
 mod ends;
 mod gate;
+mod hand_over;
 mod refresh;
 mod start;
 mod support;

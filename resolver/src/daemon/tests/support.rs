@@ -241,6 +241,7 @@ impl Host {
             fleet: Some(fleet),
             version: "test",
             metrics_bind: None,
+            take_over: false,
         }
     }
 

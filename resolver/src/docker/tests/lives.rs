@@ -1,9 +1,10 @@
 //! Containers start, change, pause, are replaced and end.
 use super::fake::Run;
-use super::{Rig, within};
+use super::{Config, Docker, Rig, within};
 use crate::docker::container::{Health, Phase};
 use crate::docker::engine::{Event, What};
 use crate::mesh::rig::{register, request};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -225,4 +226,29 @@ async fn an_owner_that_starts_a_second_container_keeps_its_name_from_one_that_wa
     assert_eq!(owner, "docker:it:green:5432");
     rig.fake.remove("b2");
     within(5, "and then its first", || rig.backend("checkout.postgres") == Some(4001)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_goes_on_keeps_what_runs_and_ends_what_ended_meanwhile() {
+    let mut rig = Rig::new();
+    rig.watch();
+    rig.fake.run(DB);
+    rig.fake.run(Run { id: "two", service: "api", name: "it.api", port: 4002 });
+    within(5, "both", || rig.backend("checkout.postgres").is_some() && rig.backend("it.api").is_some()).await;
+    rig.fake.change("one", |container| container.phase = Phase::Paused);
+    within(5, "held", || rig.reason("checkout.postgres") == "its container c-one is paused").await;
+    let containers = rig.docker.take().unwrap().close().await;
+    assert_eq!(containers.len(), 2);
+    rig.fake.remove("one");
+    let mut changes = rig.mesh.events();
+    let door = Arc::new(super::fake::Door(rig.fake.clone()));
+    rig.docker = Some(Docker::resume_with(door, Config::default(), rig.mesh.clone(), containers));
+    within(5, "the paused one ended", || rig.reason("checkout.postgres") == "its container c-one is gone").await;
+    rig.fake.run(Run { id: "three", service: "web", name: "it.web", port: 4003 });
+    within(5, "a new one", || rig.backend("it.web").is_some()).await;
+    assert_eq!(rig.backend("it.api"), Some(4002));
+    while let Ok(Some(event)) = tokio::time::timeout(std::time::Duration::from_millis(1), changes.next()).await {
+        let gap = matches!(&*event, crate::mesh::Event::Changed { service } if service.name == "it.api" && service.status != "ready");
+        assert!(!gap, "{event:?}");
+    }
 }
