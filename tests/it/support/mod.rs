@@ -20,6 +20,7 @@ pub mod process;
 pub mod sshd;
 pub mod strace;
 pub mod tcp;
+pub mod webdriver;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
