@@ -16,8 +16,8 @@ pub struct Route {
     pub endpoint: Endpoint,
     /// Capabilities of the asking consumer.
     pub capabilities: Vec<String>,
-    /// How to reach the host; empty when it is this host.
-    pub paths: Vec<ConnectionPath>,
+    /// How to reach the host; empty when it is this host. Shared by all routes to it.
+    pub paths: Arc<[ConnectionPath]>,
     /// Whether the active host is this host.
     pub local: bool,
     /// `stado_command` of the active host.
@@ -83,15 +83,18 @@ struct Entry {
     service: LogicalName,
     /// Why no consumer gets a route, when that is so; asked only after the consumer is known to be authorized.
     withheld: Option<NoRoute>,
-    routes: HashMap<ConsumerId, Option<Arc<Route>>>,
+    /// Sorted by consumer. Few services have many, and a list of two is found faster than it is hashed.
+    routes: Box<[(ConsumerId, Option<Arc<Route>>)]>,
 }
 
 impl Directory {
     /// Builds the index as seen from `host`.
     pub fn build(registry: Arc<Registry>, host: TargetName) -> Self {
+        let far = registry.targets.values().filter(|target| target.name != host);
+        let paths = far.map(|target| (&target.name, target.paths.as_slice().into())).collect();
+        let view = View { registry: &registry, host: &host, paths, none: [].into() };
         let services = registry.directory.iter().flat_map(|d| &d.services);
-        let services = services.map(|(name, service)| (name.clone(), Entry::build(&registry, &host, name, service)));
-        let services = services.collect();
+        let services = services.map(|(name, service)| (name.clone(), view.entry(name, service))).collect();
         Self { host, services, registry }
     }
 
@@ -110,13 +113,13 @@ impl Directory {
         self.registry.directory.as_ref().map(|d| d.generation)
     }
 
-    /// The route for one consumer. Two hash lookups; nothing is copied.
+    /// The route for one consumer. A hash lookup and a short search; nothing is copied.
     pub fn resolve(&self, service: &str, consumer: &str) -> Result<Arc<Route>, NoRoute> {
         let entry = self.services.get(service).ok_or_else(|| NoRoute::UnknownService(service.to_owned()))?;
-        let route = entry
-            .routes
-            .get(consumer)
-            .ok_or_else(|| NoRoute::NotAuthorized { service: entry.service.clone(), consumer: consumer.to_owned() })?;
+        let not_authorized =
+            || NoRoute::NotAuthorized { service: entry.service.clone(), consumer: consumer.to_owned() };
+        let at = entry.routes.binary_search_by(|(known, _)| known.as_str().cmp(consumer));
+        let (_, route) = at.ok().and_then(|at| entry.routes.get(at)).ok_or_else(not_authorized)?;
         match (&entry.withheld, route) {
             (None, Some(route)) => Ok(route.clone()),
             (Some(why), _) => Err(why.clone()),
@@ -132,37 +135,43 @@ impl Directory {
     }
 }
 
-impl Entry {
-    fn build(registry: &Registry, host: &TargetName, name: &LogicalName, service: &DirectoryService) -> Self {
-        let withheld = registry
-            .transaction_over(name, service)
-            .map(|profile| NoRoute::InTransaction { service: name.clone(), profile });
-        let routes = service.consumers.iter().map(|(consumer, capabilities)| {
-            (consumer.clone(), route(registry, host, name, service, capabilities).map(Arc::new))
-        });
-        Self { service: name.clone(), withheld, routes: routes.collect() }
-    }
+/// The registry as one host sees it, while the index is built.
+struct View<'r> {
+    registry: &'r Registry,
+    host: &'r TargetName,
+    /// Of every other host.
+    paths: HashMap<&'r TargetName, Arc<[ConnectionPath]>>,
+    none: Arc<[ConnectionPath]>,
 }
 
-fn route(
-    registry: &Registry,
-    host: &TargetName,
-    name: &LogicalName,
-    service: &DirectoryService,
-    capabilities: &[String],
-) -> Option<Route> {
-    let endpoint = *service.endpoints.get(&service.active_host)?;
-    let local = service.active_host == *host;
-    let target = registry.targets.get(&service.active_host);
-    Some(Route {
-        service: name.clone(),
-        active_host: service.active_host.clone(),
-        endpoint,
-        capabilities: capabilities.to_vec(),
-        paths: target.filter(|_| !local).map(|t| t.paths.clone()).unwrap_or_default(),
-        local,
-        stado_command: target.and_then(|t| t.stado_command.clone()),
-    })
+impl View<'_> {
+    fn entry(&self, name: &LogicalName, service: &DirectoryService) -> Entry {
+        let withheld = self
+            .registry
+            .transaction_over(name, service)
+            .map(|profile| NoRoute::InTransaction { service: name.clone(), profile });
+        let routes = service
+            .consumers
+            .iter()
+            .map(|(consumer, capabilities)| (consumer.clone(), self.route(name, service, capabilities).map(Arc::new)));
+        let mut routes: Box<[_]> = routes.collect();
+        routes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        Entry { service: name.clone(), withheld, routes }
+    }
+
+    fn route(&self, name: &LogicalName, service: &DirectoryService, capabilities: &[String]) -> Option<Route> {
+        let host = &service.active_host;
+        let endpoint = *service.endpoints.get(host)?;
+        Some(Route {
+            service: name.clone(),
+            active_host: host.clone(),
+            endpoint,
+            capabilities: capabilities.to_vec(),
+            paths: Arc::clone(self.paths.get(host).unwrap_or(&self.none)),
+            local: host == self.host,
+            stado_command: self.registry.targets.get(host).and_then(|t| t.stado_command.clone()),
+        })
+    }
 }
 
 impl Registry {

@@ -2,7 +2,7 @@
 use super::at::{At, Findings};
 use super::placement::Profiles;
 use super::read::{self, Object, required_object, required_text};
-use super::route;
+use super::route::{self, Consumers};
 use super::targets::Targets;
 use crate::document::ServiceDirectory;
 use crate::name::{Generation, LogicalName, TargetName};
@@ -26,10 +26,12 @@ pub(super) fn read(
     let authority = authority(directory, targets, at, out);
     let services_at = at.key("services");
     let mut services = IndexMap::with_capacity(raw_services.map_or(0, Object::len));
+    let mut consumers = Consumers::default();
     for (name, value) in raw_services.into_iter().flatten() {
         let at = services_at.key(name);
         let parsed = name.parse::<LogicalName>().map_err(|e| out.add(at, e.0)).ok();
-        let service = read::object(value, at, out).and_then(|s| route::read(name, s, targets, profiles, at, out));
+        let service =
+            read::object(value, at, out).and_then(|s| route::read(name, s, targets, profiles, &mut consumers, at, out));
         if let (Some(name), Some(service)) = (parsed, service) {
             services.insert(name, service);
         }

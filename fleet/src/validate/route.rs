@@ -8,23 +8,39 @@ use super::read::{
 };
 use super::targets::Targets;
 use crate::document::DirectoryService;
-use crate::name::{ConsumerId, Endpoint, TargetName};
+use crate::name::{ConsumerId, Endpoint, NameError, TargetName};
 use indexmap::IndexMap;
 use serde_json::Value;
 use std::collections::HashSet;
+
+/// Consumers that were read: most of them use many services, and one name in memory is enough.
+#[derive(Default)]
+pub(super) struct Consumers(HashSet<ConsumerId>);
+
+impl Consumers {
+    fn parse(&mut self, name: &str) -> Result<ConsumerId, NameError> {
+        if let Some(known) = self.0.get(name) {
+            return Ok(known.clone());
+        }
+        let new: ConsumerId = name.parse()?;
+        self.0.insert(new.clone());
+        Ok(new)
+    }
+}
 
 pub(super) fn read(
     name: &str,
     service: &Object,
     targets: &Targets<'_>,
     profiles: &Profiles<'_>,
+    known: &mut Consumers,
     at: At<'_>,
     out: &mut Findings,
 ) -> Option<DirectoryService> {
     let active = active_host(service, targets, at, out);
     let endpoints = endpoints(service, active.as_ref(), targets, at, out);
     let standby = standby(service, active.as_ref(), targets, at, out);
-    let consumers = consumers(service, at, out);
+    let consumers = consumers(service, known, at, out);
     declaration(service, at, out);
     let hosts = placed::Hosts { active: active.as_ref(), endpoints: &endpoints, standby: &standby };
     let placement_profile = placed::check(name, service, &hosts, targets, profiles, at, out);
@@ -109,7 +125,12 @@ fn addresses(
     read
 }
 
-fn consumers(service: &Object, at: At<'_>, out: &mut Findings) -> IndexMap<ConsumerId, Vec<String>> {
+fn consumers(
+    service: &Object,
+    known: &mut Consumers,
+    at: At<'_>,
+    out: &mut Findings,
+) -> IndexMap<ConsumerId, Vec<String>> {
     let Some(raw) = required_object(service, "consumers", at, out) else {
         return IndexMap::new();
     };
@@ -120,7 +141,7 @@ fn consumers(service: &Object, at: At<'_>, out: &mut Findings) -> IndexMap<Consu
     let mut read = IndexMap::with_capacity(raw.len());
     for (name, value) in raw {
         let at = at.key(name);
-        let parsed = name.parse::<ConsumerId>().map_err(|e| out.add(at, e.0)).ok();
+        let parsed = known.parse(name).map_err(|e| out.add(at, e.0)).ok();
         let capabilities = read::object(value, at, out).map(|consumer| capabilities(consumer, at, out));
         if let (Some(name), Some(capabilities)) = (parsed, capabilities) {
             read.insert(name, capabilities);

@@ -25,7 +25,7 @@ fn route(service: &LogicalName, host: &str, local: bool, endpoint: &str) -> Arc<
         active_host: host.parse::<TargetName>().unwrap(),
         endpoint: Endpoint { scheme: Scheme::Http, addr: endpoint.parse::<LoopbackAddr>().unwrap() },
         capabilities: vec![],
-        paths: vec![],
+        paths: [].into(),
         local,
         stado_command: None,
     })

@@ -69,7 +69,7 @@ impl Reach {
             active_host: host.clone(),
             endpoint: ServiceEndpoint { scheme: Scheme::Tcp, addr: *addr },
             capabilities: Vec::new(),
-            paths: paths.to_vec(),
+            paths: paths.into(),
             local: false,
             stado_command: None,
         })

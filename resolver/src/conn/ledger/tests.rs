@@ -154,7 +154,7 @@ fn fleet_backend() -> Backend {
             addr: "127.0.0.1:8080".parse().unwrap(),
         },
         capabilities: Vec::new(),
-        paths: Vec::new(),
+        paths: [].into(),
         local: false,
         stado_command: None,
     }))

@@ -54,7 +54,7 @@ fn route(endpoint: SocketAddr, local: bool) -> Backend {
             addr: endpoint.to_string().parse().unwrap(),
         },
         capabilities: Vec::new(),
-        paths: Vec::new(),
+        paths: [].into(),
         local,
         stado_command: None,
     }))
