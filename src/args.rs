@@ -8,6 +8,7 @@ mod mesh;
 mod registry;
 mod resolver;
 mod service;
+mod storage;
 mod tls;
 
 pub use directory::*;
@@ -15,6 +16,7 @@ pub use mesh::*;
 pub use registry::*;
 pub use resolver::*;
 pub use service::*;
+pub use storage::*;
 pub use tls::*;
 
 /// `stado`: everything.
@@ -42,6 +44,9 @@ pub enum StadoCommand {
     /// Services of this host, and where the fleet's services live
     #[command(subcommand)]
     Service(ServiceCommand),
+    /// This host's store, for others
+    #[command(subcommand)]
+    Storage(StorageCommand),
     /// Certificates for local names
     #[command(subcommand)]
     Tls(TlsCommand),

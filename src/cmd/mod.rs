@@ -9,6 +9,7 @@ mod resolver;
 mod run;
 mod serve;
 mod service;
+mod storage;
 mod tls;
 mod write;
 

@@ -1,8 +1,9 @@
 //! Parse, start the log, run the verb on a runtime, turn its end into an exit code.
-use super::{directory, registry, resolver, serve, service, tls};
+use super::{directory, registry, resolver, serve, service, storage, tls};
 use crate::args::{
     self, ConsumerCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, LogArgs, LogLevel,
-    PathCommand, RegistryCommand, ResolverCommand, ServiceCommand, ServicesCommand, StadoCommand, TlsCommand,
+    PathCommand, RegistryCommand, ResolverCommand, ServiceCommand, ServicesCommand, StadoCommand, StorageCommand,
+    TlsCommand,
 };
 use crate::config::Env;
 use crate::exit::{self, Failure, Outcome, Verb, Voice};
@@ -20,6 +21,7 @@ pub fn stado() -> ExitCode {
     let result = match parsed.command {
         StadoCommand::Service(command) => verb(&parsed.log, service_verb(command, &env)),
         StadoCommand::Doctor(args) => verb(&parsed.log, service::doctor(args, &env)),
+        StadoCommand::Storage(StorageCommand::Serve(args)) => verb(&parsed.log, storage::serve(args, &env)),
         StadoCommand::Tls(command) => verb(&parsed.log, tls_verb(command, &env)),
         StadoCommand::Registry(command) => verb(&parsed.log, registry_verb(command, &env)),
         StadoCommand::Resolver(ResolverCommand::Serve(args)) => serve::resolver(&args, &parsed.log, &env),

@@ -101,11 +101,16 @@ impl FleetFile {
         }
     }
 
-    /// A value by its dotted key; null and the empty text count as absent.
-    pub fn text(&self, key: &str) -> Result<Option<String>, ConfigError> {
+    /// A value by its dotted key.
+    pub fn value(&self, key: &str) -> Option<&Value> {
         let mut parts = key.split('.');
         let first = parts.next().and_then(|part| self.root.get(part));
-        match parts.fold(first, |value, part| value.and_then(|v| v.get(part))) {
+        parts.fold(first, |value, part| value.and_then(|v| v.get(part)))
+    }
+
+    /// A text by its dotted key; null and the empty text count as absent.
+    pub fn text(&self, key: &str) -> Result<Option<String>, ConfigError> {
+        match self.value(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
             Some(_) => wrong(format!("{key} in {} must be a string", self.place())),

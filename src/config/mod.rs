@@ -8,6 +8,7 @@ mod host;
 mod inherited;
 mod layers;
 mod mesh;
+mod objects;
 mod store;
 
 pub(crate) use docker::docker_lookup;
@@ -18,6 +19,7 @@ pub use host::HostConfig;
 pub(crate) use inherited::inherited;
 pub use layers::{Layers, Setting, Source};
 pub use mesh::{MeshLayers, MeshSettings};
+pub(crate) use objects::object_access;
 
 use stado_fleet::fault::{Blame, Class, Faulty};
 

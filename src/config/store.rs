@@ -4,14 +4,10 @@ use stado_fleet::authority::PublishedRoutes;
 use stado_fleet::fault::Class;
 use stado_fleet::last_good::LastGood;
 use stado_fleet::store::history::Writer;
-use stado_fleet::store::local::{LocalStore, REGISTRY};
+use stado_fleet::store::local::{LocalStore, registry_key};
 use stado_fleet::store::object::{Address, ObjectConfig, ObjectStore, REGISTRY_OBJECT, Routes};
 use stado_fleet::store::{Expected, RegistryStore, StoreError, StoreFuture, Stored, Swap};
-use std::path::Path;
 use std::sync::Arc;
-
-/// Where a directory that an object API serves keeps the registry (fleet contract §2.2).
-const SERVED: &str = "ecosystem/probierz/registry.json";
 
 impl HostConfig {
     /// Opens the store. Only a local directory is touched here; an engine that this build does not have, or whose settings
@@ -19,7 +15,7 @@ impl HostConfig {
     pub fn open_store(&self) -> Result<Arc<dyn RegistryStore>, StoreError> {
         match self.storage.backend {
             Backend::Local => {
-                let store = LocalStore::open_at(&self.storage.local_path, key_in(&self.storage.local_path))?;
+                let store = LocalStore::open_at(&self.storage.local_path, registry_key(&self.storage.local_path))?;
                 Ok(Arc::new(store.written_by(self.writer())))
             }
             Backend::Stado => Ok(self.storage.object_store(Arc::new(self.routes()))),
@@ -35,7 +31,7 @@ impl HostConfig {
     }
 
     /// Who writes from here, as far as this process can tell.
-    fn writer(&self) -> Writer {
+    pub(crate) fn writer(&self) -> Writer {
         let host = self.target.as_ref().map_or_else(|| self.hostname.clone(), ToString::to_string);
         Writer { user: self.user.clone(), host, from: self.ssh_client.clone() }
     }
@@ -63,12 +59,6 @@ impl Storage {
             ca_file: self.stado_ca_file.clone(),
         })
     }
-}
-
-/// A directory that an object API serves keeps the registry below its namespace.
-fn key_in(root: &Path) -> &'static str {
-    let there = |key: &str| root.join(key).symlink_metadata().is_ok();
-    if !there(REGISTRY) && there(SERVED) { SERVED } else { REGISTRY }
 }
 
 /// A store that cannot be used.
@@ -101,6 +91,7 @@ impl RegistryStore for Unusable {
 mod tests {
     use super::*;
     use crate::config::Env;
+    use std::path::Path;
 
     fn host(home: &Path, settings: &str) -> HostConfig {
         std::fs::create_dir_all(home.join(".stado")).unwrap();

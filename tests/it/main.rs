@@ -45,4 +45,5 @@ mod run_story;
 mod snapshot_story;
 mod start_story;
 mod state_story;
+mod storage_story;
 mod tls_story;

@@ -224,6 +224,25 @@ fn create_new_never_replaces() {
 }
 
 #[test]
+fn a_staged_file_has_its_name_only_when_it_is_whole() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a/file");
+    let staged = |pieces: &[&str]| {
+        let mut staged = Staged::begin(&path).unwrap();
+        pieces.iter().for_each(|piece| staged.write(piece.as_bytes()).unwrap());
+        staged
+    };
+    drop(staged(&["half"]));
+    assert_eq!(names(path.parent().unwrap()), Vec::<String>::new(), "nothing is left of it");
+    assert!(staged(&["one", " ", "two"]).create_new().unwrap());
+    assert!(!staged(&["other"]).create_new().unwrap());
+    assert_eq!(read(&path, 20).unwrap().unwrap(), b"one two");
+    staged(&["three"]).replace().unwrap();
+    assert_eq!((read(&path, 20).unwrap().unwrap(), mode(&path)), (b"three".to_vec(), 0o600));
+    assert_eq!(names(path.parent().unwrap()), ["file"]);
+}
+
+#[test]
 fn read_tells_absence_from_refusal() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("file");

@@ -66,6 +66,46 @@ pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, DiskError> {
 /// [`create_new`], telling each step as it is done.
 pub fn create_new_observed(path: &Path, bytes: &[u8], observe: Observer<'_>) -> Result<bool, DiskError> {
     let temporary = synced(path, bytes, observe)?;
+    clobbering_nothing(temporary, path, observe)
+}
+
+/// A file that is written piece by piece, beside the one it will be. Dropped before its end it leaves nothing.
+#[derive(Debug)]
+pub struct Staged {
+    temporary: NamedTempFile,
+    path: std::path::PathBuf,
+}
+
+impl Staged {
+    /// An empty one for `path`; missing directories are made 0700.
+    pub fn begin(path: &Path) -> Result<Self, DiskError> {
+        Ok(Self { temporary: stage(path)?, path: path.to_owned() })
+    }
+
+    /// Adds to it.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        self.temporary.write_all(bytes).map_err(|e| DiskError::new("write", &self.path, e))
+    }
+
+    /// As [`replace`], with what was written.
+    pub fn replace(self) -> Result<(), DiskError> {
+        let Self { temporary, path } = self;
+        let fail = |e: io::Error| DiskError::new("write", &path, e);
+        temporary.as_file().sync_all().map_err(fail)?;
+        temporary.persist(&path).map_err(|e| fail(e.error))?;
+        sync_directory(&path)
+    }
+
+    /// As [`create_new`], with what was written.
+    pub fn create_new(self) -> Result<bool, DiskError> {
+        let Self { temporary, path } = self;
+        temporary.as_file().sync_all().map_err(|e| DiskError::new("write", &path, e))?;
+        clobbering_nothing(temporary, &path, &mut |_| Ok(()))
+    }
+}
+
+/// Gives a file its name unless that is taken.
+fn clobbering_nothing(temporary: NamedTempFile, path: &Path, observe: Observer<'_>) -> Result<bool, DiskError> {
     match temporary.persist_noclobber(path) {
         Ok(_) => named(path, observe).map(|()| true),
         Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),

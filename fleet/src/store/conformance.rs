@@ -1,4 +1,5 @@
 //! What every store has to do, whatever engine is behind it. Each engine's tests run all of it over an empty store.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "only tests build this module")]
 use super::{Expected, RegistryStore, Stored, Swap};
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ fn text(stored: &Stored) -> &str {
 }
 
 /// The four outcomes, in one story.
-pub(crate) async fn a_swap_is_applied_conflicts_or_finds_nothing(store: &dyn RegistryStore) {
+pub async fn a_swap_is_applied_conflicts_or_finds_nothing(store: &dyn RegistryStore) {
     assert!(store.read().await.unwrap().is_none());
     let never = Expected::Version("never".parse().unwrap());
     assert!(matches!(store.swap(never.clone(), b"x".to_vec()).await.unwrap(), Swap::Absent));
@@ -33,7 +34,7 @@ pub(crate) async fn a_swap_is_applied_conflicts_or_finds_nothing(store: &dyn Reg
 }
 
 /// Two hundred writers at once lose nothing, and each is refused only by another's success.
-pub(crate) async fn two_hundred_writers_at_once_lose_nothing(store: Arc<dyn RegistryStore>) {
+pub async fn two_hundred_writers_at_once_lose_nothing(store: Arc<dyn RegistryStore>) {
     store.swap(Expected::Absent, b"0".to_vec()).await.unwrap();
     let writers: Vec<_> = (0..200).map(|_| tokio::spawn(increment(Arc::clone(&store)))).collect();
     let mut attempts = 0;
@@ -60,7 +61,7 @@ async fn increment(store: Arc<dyn RegistryStore>) -> u32 {
 }
 
 /// Of many creators exactly one creates.
-pub(crate) async fn exactly_one_creates(store: Arc<dyn RegistryStore>) {
+pub async fn exactly_one_creates(store: Arc<dyn RegistryStore>) {
     let creators: Vec<_> = (0..50u32)
         .map(|n| {
             let store = Arc::clone(&store);
@@ -79,7 +80,7 @@ pub(crate) async fn exactly_one_creates(store: Arc<dyn RegistryStore>) {
 
 /// A watcher is told of a change after the version it holds, whether it came before or while it watches, and of nothing
 /// else.
-pub(crate) async fn a_watcher_sees_the_next_version(store: Arc<dyn RegistryStore>) {
+pub async fn a_watcher_sees_the_next_version(store: Arc<dyn RegistryStore>) {
     let watch = |held: Option<crate::name::StoreVersion>| {
         let store = Arc::clone(&store);
         tokio::spawn(async move { store.watch(held.as_ref()).await.unwrap() })

@@ -18,6 +18,16 @@ pub const LARGEST: u64 = 64 << 20;
 /// The registry's path in a store of its own.
 pub const REGISTRY: &str = "registry.json";
 
+/// The registry's path in a store that an object API serves: below its namespace (fleet contract §2.2).
+pub const SERVED: &str = "ecosystem/probierz/registry.json";
+
+/// Where a directory keeps the registry: at its root, or below the namespace once an object API has served it. Who serves it
+/// and the commands of its host go by the same rule.
+pub fn registry_key(root: &Path) -> &'static str {
+    let there = |path: Option<&Path>| path.is_some_and(|path| root.join(path).symlink_metadata().is_ok());
+    if !there(Some(Path::new(REGISTRY))) && there(Path::new(SERVED).parent()) { SERVED } else { REGISTRY }
+}
+
 /// Between two looks of a watcher at the file's own facts, which cost microseconds.
 const LOOK: Duration = Duration::from_millis(100);
 const LAYOUT: &str = "system/storage-layout.json";

@@ -1,6 +1,7 @@
 //! Where the registry's bytes are kept: one trait, several engines.
-#[cfg(test)]
-pub(crate) mod conformance;
+#[cfg(any(test, feature = "conformance"))]
+#[doc(hidden)]
+pub mod conformance;
 pub mod history;
 pub mod local;
 pub mod object;

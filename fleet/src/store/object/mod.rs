@@ -15,6 +15,7 @@ pub use api::{ObjectApi, Stat};
 pub use name::ObjectName;
 pub use origin::{Address, Origin};
 pub use registry::{ObjectStore, REGISTRY_OBJECT};
+pub use token::read as read_token;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

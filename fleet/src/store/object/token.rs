@@ -6,8 +6,8 @@ use std::path::Path;
 /// Far above any token.
 const LARGEST: u64 = 64 << 10;
 
-/// Reads it. The descriptor is judged, not the path, so that nothing can be swapped in between.
-pub(super) fn read(path: &Path) -> Result<String, String> {
+/// Reads a token. The descriptor is judged, not the path, so that nothing can be swapped in between.
+pub fn read(path: &Path) -> Result<String, String> {
     let place = path.display();
     let refused = |why: &dyn std::fmt::Display| format!("Stado storage token file {place} cannot be used: {why}");
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
