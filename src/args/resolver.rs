@@ -17,6 +17,12 @@ pub enum ResolverCommand {
     /// Print the registry and its store version on one line (run by other hosts over SSH)
     #[command(hide = true)]
     Snapshot(SnapshotArgs),
+    /// Carry streams to services of this host over standard input and output (run by other hosts over SSH)
+    #[command(hide = true)]
+    Relay,
+    /// Tell each stored version of the registry as it comes (run by other hosts over SSH)
+    #[command(hide = true)]
+    Watch,
 }
 
 /// `resolver snapshot`.

@@ -123,6 +123,8 @@ async fn resolver_verb(command: ResolverCommand, env: &Env) -> Verb {
         ResolverCommand::Status(args) => resolver::status(args, env).await,
         ResolverCommand::Resolve(args) => resolver::resolve(args, env).await,
         ResolverCommand::Snapshot(args) => resolver::snapshot(args, env).await,
+        ResolverCommand::Relay => resolver::relay(env).await,
+        ResolverCommand::Watch => resolver::watch(env).await,
         ResolverCommand::Stop(args) => resolver::stop(args, env).await,
         ResolverCommand::Restart(args) => resolver::restart(args, env).await,
         ResolverCommand::Serve(_) => Err(Failure::usage("the daemon is not a short verb")),

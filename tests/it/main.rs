@@ -39,6 +39,8 @@ mod outage_story;
 mod readme;
 mod registry_faults;
 mod registry_story;
+mod relay_faults;
+mod relay_story;
 mod rig;
 mod router_story;
 mod run_story;

@@ -40,6 +40,13 @@ impl PartialEq for SharedStore {
 
 impl Eq for SharedStore {}
 
+impl RemoteAuthority {
+    /// The command line of a verb there.
+    pub fn verb(&self, verb: &str) -> String {
+        format!("{} {verb}", super::exec::quoted(&self.command))
+    }
+}
+
 impl Source {
     /// As people see it: the store's location, or `<target>:registry.json`.
     pub fn location(&self) -> String {

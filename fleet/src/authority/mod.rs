@@ -18,6 +18,7 @@ mod refusals;
 mod remote;
 mod routes;
 mod serve;
+mod watch;
 mod write;
 
 pub use commit::{Committed, commit};
@@ -34,6 +35,7 @@ pub use receipt::{PullReceipt, PushReceipt};
 pub use refusals::{RefusalRecord, Refusals};
 pub use routes::PublishedRoutes;
 pub use serve::snapshot_line;
+pub use watch::{Watch, WatchEnded, tell};
 pub use write::fetch_for_write;
 
 #[cfg(test)]

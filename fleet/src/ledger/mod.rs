@@ -97,6 +97,31 @@ pub struct ResolverState {
     /// Things worth saying that make nothing unserved: a half-bound frontend, an ignored key (an addition of Stado).
     #[serde(deserialize_with = "null_is_missing", skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// How streams reach each host that was asked for (an addition of Stado).
+    #[serde(deserialize_with = "null_is_missing", skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkState>,
+    /// How changes of the registry are heard of: `watched`, or `read every refresh_seconds: <why>` (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<String>,
+}
+/// How streams reach a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LinkState {
+    /// Host.
+    pub host: String,
+    /// `multiplex` or `direct-tcpip`.
+    pub carrier: String,
+    /// Connection path of its session.
+    pub path: String,
+    /// Why it is not the multiplex, or what is odd about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Round trip in microseconds, once measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_us: Option<u64>,
+    /// Streams open in the multiplex.
+    pub streams: u64,
 }
 /// A served adapter.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,4 +1,5 @@
 //! Opening a direct-tcpip channel, and its refusal in words.
+use super::config::Timing;
 use super::error::{LinkError, Stage, seconds};
 use super::session::Seat;
 use super::stream::ChannelStream;
@@ -18,7 +19,12 @@ pub(super) enum OpenError {
 
 /// Opens a channel to `endpoint`. An open that is given up goes on in the background until it is answered, and is then
 /// closed: russh would keep the channel for good.
-pub(super) async fn open(seat: Seat, endpoint: SocketAddr, deadline: Duration) -> Result<ChannelStream, OpenError> {
+pub(super) async fn open(
+    seat: Seat,
+    endpoint: SocketAddr,
+    deadline: Duration,
+    timing: &Timing,
+) -> Result<ChannelStream, OpenError> {
     let session = seat.session.clone();
     let opening = tokio::spawn(async move {
         let (host, port) = (endpoint.ip().to_string(), u32::from(endpoint.port()));
@@ -29,16 +35,16 @@ pub(super) async fn open(seat: Seat, endpoint: SocketAddr, deadline: Duration) -
         let sentence = format!("SSH destination {} refused channel to {endpoint}: {why}", session.destination);
         OpenError::Failed(LinkError::new(Stage::Open, class, sentence))
     };
-    match timeout(deadline, opening).await {
-        Ok(Ok(Ok(stream))) => Ok(stream),
-        Ok(Ok(Err(russh::Error::ChannelOpenFailure(reason)))) => {
+    match timeout(deadline, session.answers(timing, opening)).await {
+        Ok(Some(Ok(Ok(stream)))) => Ok(stream),
+        Ok(Some(Ok(Err(russh::Error::ChannelOpenFailure(reason))))) => {
             let text = session.facts.refusal_text(&reason).await;
             Err(refused(Class::Refused, refusal(&reason, text)))
         }
-        Ok(Ok(Err(_)) | Err(_)) => Err(OpenError::SessionLost),
+        // Ended, or mute: nothing was sent on the channel, and another session will tell.
+        Ok(Some(Ok(Err(_)) | Err(_)) | None) => Err(OpenError::SessionLost),
+        // The session lives: it is kept.
         Err(_) => {
-            // Not a refusal: the session may be half dead. The next open gets another one.
-            session.retire();
             let sentence = format!(
                 "SSH destination {} did not answer the opening of a channel to {endpoint} within {}",
                 session.destination,
@@ -46,6 +52,20 @@ pub(super) async fn open(seat: Seat, endpoint: SocketAddr, deadline: Duration) -
             );
             Err(OpenError::Failed(LinkError::new(Stage::Open, Class::Timeout, sentence)))
         }
+    }
+}
+
+/// The refusal of a session channel, which is what a command needs.
+pub(super) fn no_command(reason: &ChannelOpenFailure, text: Option<String>) -> String {
+    let text = text.unwrap_or_else(|| "open failed".to_owned());
+    match reason {
+        ChannelOpenFailure::ConnectFailed => {
+            format!("{text} (sshd says so when its MaxSessions is reached: raise it in its sshd_config)")
+        }
+        ChannelOpenFailure::AdministrativelyProhibited => {
+            format!("{text} (its sshd allows no commands: MaxSessions 0)")
+        }
+        _ => text,
     }
 }
 
@@ -57,9 +77,7 @@ fn refusal(reason: &ChannelOpenFailure, text: Option<String>) -> String {
             "administratively prohibited",
             "its sshd forbids it: AllowTcpForwarding, PermitOpen or permitopen= lacks the address",
         ),
-        ChannelOpenFailure::ConnectFailed => {
-            ("connect failed", "nothing there takes connections, or sshd's MaxSessions is reached")
-        }
+        ChannelOpenFailure::ConnectFailed => ("connect failed", "nothing there takes connections"),
         ChannelOpenFailure::UnknownChannelType => ("unknown channel type", "it cannot forward"),
         ChannelOpenFailure::ResourceShortage => ("resource shortage", "it has no room for more channels"),
         ChannelOpenFailure::Other { .. } => ("refused", "it gave a reason that SSH does not name"),

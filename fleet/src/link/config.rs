@@ -24,7 +24,11 @@ pub struct LinkConfig {
 pub struct Timing {
     /// Per address.
     pub connect: Duration,
-    /// Banner and key exchange.
+    /// Of a path over the next one that is declared.
+    pub head_start: Duration,
+    /// From the connection to the host's identification line.
+    pub banner: Duration,
+    /// Key exchange.
     pub handshake: Duration,
     /// Authentication.
     pub auth: Duration,
@@ -36,6 +40,14 @@ pub struct Timing {
     pub keepalive: Duration,
     /// Unanswered keepalives before the end.
     pub keepalive_max: usize,
+    /// For the first line of a relay on the far side; then streams take direct-tcpip channels.
+    pub preamble: Duration,
+    /// For any sign of life, when a session is asked for one.
+    pub probe: Duration,
+    /// How long a session must stand before the failures before it are forgotten.
+    pub stable: Duration,
+    /// Between two attempts to return to a better path, at first.
+    pub better_path: Duration,
     /// How long a session without a stream is kept.
     pub idle: Duration,
 }
@@ -44,12 +56,18 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
+            head_start: Duration::from_secs(2),
+            banner: Duration::from_secs(5),
             handshake: Duration::from_secs(10),
             auth: Duration::from_secs(10),
             agent: Duration::from_secs(3),
             open: Duration::from_secs(10),
             keepalive: Duration::from_secs(5),
             keepalive_max: 3,
+            preamble: Duration::from_secs(3),
+            probe: Duration::from_secs(2),
+            stable: Duration::from_secs(10),
+            better_path: Duration::from_secs(30),
             idle: Duration::from_secs(300),
         }
     }
@@ -57,8 +75,9 @@ impl Default for Timing {
 
 impl Timing {
     /// Nothing received for this long ends a session, also while a write is blocked: no keepalive can have been
-    /// answered in it. Later than the keepalive's own end, so that its clearer reason comes first.
-    pub(super) fn inactivity(&self) -> Duration {
-        self.keepalive * u32::try_from(self.keepalive_max.saturating_add(2)).unwrap_or(u32::MAX)
+    /// answered in it. A little later than the keepalive's own end, so that its clearer reason comes first.
+    pub(super) fn silence(&self) -> Duration {
+        let intervals = u32::try_from(self.keepalive_max.saturating_add(1)).unwrap_or(u32::MAX);
+        self.keepalive * intervals + Duration::from_millis(500)
     }
 }

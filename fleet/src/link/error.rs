@@ -21,7 +21,9 @@ pub struct LinkError {
 pub enum Stage {
     /// Name or TCP.
     Connect,
-    /// Banner, key exchange.
+    /// The host's identification line.
+    Banner,
+    /// Key exchange.
     Handshake,
     /// Host key.
     HostKey,

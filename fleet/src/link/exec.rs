@@ -1,7 +1,8 @@
 //! One command on another host, within limits.
+use super::channel;
+use super::config::Timing;
 use super::error::{LinkError, Stage, seconds};
 use super::session::Seat;
-use super::stream::ChannelStream;
 use super::{ExecLimits, ExecOutput};
 use crate::fault::Class;
 use bytes::Bytes;
@@ -31,34 +32,40 @@ pub(super) async fn run(
     command: &str,
     stdin: &[u8],
     limits: ExecLimits,
-    open: Duration,
+    timing: &Timing,
 ) -> Result<ExecOutput, ExecError> {
-    let channel = open_channel(seat, open).await?;
-    converse(channel, seat, command, stdin, limits).await.map_err(ExecError::Failed)
+    let channel = open_channel(seat, timing).await?;
+    let answer = converse(channel, seat, command, stdin, limits);
+    let Some(answer) = seat.session.answers(timing, answer).await else {
+        return Err(ExecError::Failed(LinkError::new(Stage::Exec, Class::InfraDown, seat.session.mute())));
+    };
+    answer.map_err(ExecError::Failed)
 }
 
-async fn open_channel(seat: &Seat, within: Duration) -> Result<Channel<Msg>, ExecError> {
+async fn open_channel(seat: &Seat, timing: &Timing) -> Result<Channel<Msg>, ExecError> {
     let session = &seat.session;
-    match timeout(within, session.handle.channel_open_session()).await {
-        Ok(Ok(channel)) => Ok(channel),
-        Ok(Err(russh::Error::ChannelOpenFailure(reason))) => {
-            let text = session.facts.refusal_text(&reason).await.unwrap_or_else(|| format!("{reason:?}"));
-            let sentence = format!("SSH destination {} refused a session channel: {text}", session.destination);
+    let opening = session.answers(timing, session.handle.channel_open_session());
+    match timeout(timing.open, opening).await {
+        Ok(Some(Ok(channel))) => Ok(channel),
+        Ok(Some(Err(russh::Error::ChannelOpenFailure(reason)))) => {
+            let text = session.facts.refusal_text(&reason).await;
+            let why = channel::no_command(&reason, text);
+            let sentence = format!("SSH destination {} refused a session channel: {why}", session.destination);
             Err(ExecError::Failed(LinkError::new(Stage::Exec, Class::Refused, sentence)))
         }
         // Unanswered counts as lost: nothing was sent, and another session will tell.
-        Ok(Err(_)) | Err(_) => Err(ExecError::SessionLost),
+        Ok(Some(Err(_)) | None) | Err(_) => Err(ExecError::SessionLost),
     }
 }
 
-/// Starts `command` on a new channel of the seat's session and gives its input and output as one stream.
-pub(super) async fn start(seat: Seat, command: &str, open: Duration) -> Result<ChannelStream, ExecError> {
-    let mut channel = open_channel(&seat, open).await?;
+/// Starts `command` on a new channel of the seat's session; the channel carries its input and output.
+pub(super) async fn start(seat: Seat, command: &str, timing: &Timing) -> Result<(Channel<Msg>, Seat), ExecError> {
+    let mut channel = open_channel(&seat, timing).await?;
     let lost = |seat: &Seat| ExecError::Failed(LinkError::new(Stage::Exec, Class::InfraDown, seat.session.lost()));
     channel.exec(true, command).await.map_err(|_| lost(&seat))?;
     loop {
         match channel.wait().await {
-            Some(ChannelMsg::Success) => return Ok(ChannelStream::new(channel, seat)),
+            Some(ChannelMsg::Success) => return Ok((channel, seat)),
             Some(ChannelMsg::Failure | ChannelMsg::Close) => {
                 let sentence = format!("SSH destination {} refused to run a command", seat.session.destination);
                 return Err(ExecError::Failed(LinkError::new(Stage::Exec, Class::Refused, sentence)));

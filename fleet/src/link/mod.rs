@@ -11,21 +11,30 @@ mod connect;
 mod error;
 mod exec;
 mod handler;
+mod keep;
 mod keys;
 mod known_hosts;
+mod liveness;
+mod paths;
 mod pipe;
 mod pool;
+pub mod relay;
+mod road;
 mod session;
+mod standing;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod wake;
 
 pub use config::{LinkConfig, Timing};
 pub use error::{LinkError, Stage};
+pub use road::RoadReport;
 pub use stream::{Carrier, ChannelStream};
 
 use crate::name::{ConnectionPath, SshDestination, TargetName};
 use pool::{Key, Pool, Purpose};
+use road::Roads;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -64,12 +73,13 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> RemoteStream for T {}
 #[derive(Debug, Clone)]
 pub struct Link {
     pool: Arc<Pool>,
+    roads: Arc<Roads>,
 }
 
 impl Link {
     /// Makes an empty pool; nothing is read or opened yet.
     pub fn new(config: LinkConfig) -> Self {
-        Self { pool: Pool::new(config) }
+        Self { pool: Pool::new(config), roads: Arc::default() }
     }
 
     /// Runs a command on the first path that answers, on a session of its own kind (not shared with relays). A command
@@ -90,7 +100,7 @@ impl Link {
             };
             let seat = seat?;
             let left = until.saturating_duration_since(Instant::now());
-            let outcome = timeout(left, exec::run(&seat, command, stdin, limits, self.pool.config().timing.open)).await;
+            let outcome = timeout(left, exec::run(&seat, command, stdin, limits, &self.pool.config().timing)).await;
             if !matches!(outcome, Ok(Ok(_))) {
                 self.pool.forget(&key, &seat.session);
             }
@@ -123,13 +133,12 @@ impl Link {
         let mut lost = String::new();
         for _ in 0..2 {
             let Ok(seat) = timeout(until.saturating_duration_since(Instant::now()), self.pool.seat(&key)).await else {
-                let why = format!("no SSH session to {host} within {}", error::seconds(budget));
-                return Err(LinkError::new(Stage::Connect, crate::fault::Class::Timeout, why));
+                return Err(self.pool.late(host, budget));
             };
             let seat = seat?;
             let session = seat.session.clone();
             let left = until.saturating_duration_since(Instant::now()).min(self.pool.config().timing.open);
-            match channel::open(seat, endpoint, left).await {
+            match channel::open(seat, endpoint, left, &self.pool.config().timing).await {
                 Ok(stream) => return Ok(Box::pin(stream)),
                 Err(channel::OpenError::Failed(error)) => return Err(error),
                 // Nothing of the client went up: another session, once.
@@ -161,8 +170,8 @@ impl Link {
             let seat = seat?;
             let session = seat.session.clone();
             let left = until.saturating_duration_since(Instant::now());
-            match timeout(left, exec::start(seat, command, self.pool.config().timing.open)).await {
-                Ok(Ok(stream)) => return Ok(Box::pin(stream)),
+            match timeout(left, exec::start(seat, command, &self.pool.config().timing)).await {
+                Ok(Ok((channel, seat))) => return Ok(Box::pin(ChannelStream::new(channel, seat))),
                 Ok(Err(exec::ExecError::Failed(error))) => return Err(error),
                 // Nothing was sent: another session, once.
                 Ok(Err(exec::ExecError::SessionLost)) => {
@@ -175,8 +184,33 @@ impl Link {
         Err(LinkError::new(Stage::Exec, crate::fault::Class::InfraDown, lost))
     }
 
+    /// Opens a stream to `endpoint` as `host` sees it: through the multiplex where the far side runs Stado, over a
+    /// direct-tcpip channel elsewhere. `command` is the path of `stado` there, when it is declared. `budget` covers all of
+    /// it, connecting included.
+    pub async fn relay(
+        &self,
+        host: &TargetName,
+        paths: &[ConnectionPath],
+        command: Option<&str>,
+        endpoint: SocketAddr,
+        budget: Duration,
+    ) -> Result<Pin<Box<dyn RemoteStream>>, LinkError> {
+        let until = Instant::now() + budget;
+        let road = self.roads.of(host, paths, command);
+        match road.open(&self.pool, endpoint, budget).await {
+            Some(opened) => opened,
+            None => self.open(host, paths, endpoint, until.saturating_duration_since(Instant::now())).await,
+        }
+    }
+
+    /// How streams reach each host that was asked for, and why so.
+    pub fn roads(&self) -> Vec<RoadReport> {
+        self.roads.report()
+    }
+
     /// Ends every session.
     pub async fn close(&self) {
+        self.roads.clear();
         self.pool.close().await;
     }
 }

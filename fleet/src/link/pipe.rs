@@ -10,6 +10,8 @@ use tokio::sync::Notify;
 
 /// Counted for each piece beside its bytes, so that a flood of tiny pieces is bounded too.
 const PIECE: usize = 64;
+/// Bytes of standard error that are kept.
+const STDERR: usize = 256;
 
 /// Buffer and ends of one stream; the draining task fills it, the stream empties it.
 #[derive(Debug, Default)]
@@ -28,6 +30,9 @@ struct Inner {
     eof: bool,
     end: Option<End>,
     sent_eof: bool,
+    /// The beginning of what a command said on standard error, and its exit status.
+    stderr: Vec<u8>,
+    status: Option<u32>,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
@@ -65,6 +70,42 @@ impl Pipe {
         inner.end.get_or_insert(end);
         wake(inner.reader.take());
         wake(inner.writer.take());
+        self.room.notify_one();
+    }
+
+    /// Waits until nothing goes either way any more.
+    pub(super) async fn over(&self) {
+        loop {
+            let told = self.room.notified();
+            if lock(&self.inner).end.is_some() {
+                return;
+            }
+            told.await;
+        }
+    }
+
+    /// Keeps the beginning of what comes on standard error.
+    pub(super) fn complain(&self, said: &[u8]) {
+        let mut inner = lock(&self.inner);
+        let room = STDERR.saturating_sub(inner.stderr.len());
+        inner.stderr.extend_from_slice(said.get(..room).unwrap_or(said));
+    }
+
+    /// The command ended.
+    pub(super) fn exited(&self, status: u32) {
+        lock(&self.inner).status = Some(status);
+    }
+
+    /// Standard error and status in brackets.
+    pub(super) fn complaint(&self) -> String {
+        let inner = lock(&self.inner);
+        let stderr = String::from_utf8_lossy(inner.stderr.trim_ascii()).into_owned();
+        match (inner.status, stderr.is_empty()) {
+            (Some(status), true) => format!(" (exit status {status})"),
+            (Some(status), false) => format!(" (exit status {status}: {stderr})"),
+            (None, true) => String::new(),
+            (None, false) => format!(" ({stderr})"),
+        }
     }
 
     /// Waits until less than `low` waits to be read, or the stream was dropped.

@@ -1,14 +1,18 @@
 //! Sessions by what they are for: found, or opened once however many ask.
 use super::config::LinkConfig;
-use super::error::{LinkError, Stage};
+use super::error::{LinkError, Stage, seconds};
 use super::handler::lock;
-use super::session::{self, Seat, Session};
+use super::keep;
+use super::paths;
+use super::session::{Seat, Session};
+use super::standing::Standing;
 use crate::fault::Class;
 use crate::name::{ConnectionPath, TargetName};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, watch};
 
 /// Handshakes in flight in this process, and how long one counts: one that computes takes milliseconds, one that waits
@@ -43,9 +47,11 @@ enum Slot {
 pub(super) struct Pool {
     config: LinkConfig,
     slots: Mutex<HashMap<Key, Slot>>,
-    /// One handshake at a time per host; entries go when nobody uses them.
-    hosts: Mutex<HashMap<TargetName, Weak<Semaphore>>>,
+    /// Every host that was ever asked for: as many as a registry names.
+    hosts: Mutex<HashMap<TargetName, Arc<Standing>>>,
     handshakes: Arc<Semaphore>,
+    /// Whether somebody looks out for this machine's sleep.
+    pub(super) watched: AtomicBool,
 }
 
 impl Pool {
@@ -55,6 +61,7 @@ impl Pool {
             slots: Mutex::default(),
             hosts: Mutex::default(),
             handshakes: Arc::new(Semaphore::new(HANDSHAKES)),
+            watched: AtomicBool::new(false),
         })
     }
 
@@ -114,7 +121,10 @@ impl Pool {
             Ok(session) => {
                 slots.insert(key.clone(), Slot::Ready(session.clone()));
                 drop(slots);
-                tokio::spawn(keep(Arc::downgrade(self), key.clone(), session.clone()));
+                tokio::spawn(keep::session(Arc::downgrade(self), key.clone(), session.clone()));
+                if !self.watched.swap(true, Ordering::Relaxed) {
+                    tokio::spawn(keep::awake(Arc::downgrade(self)));
+                }
             }
             Err(_) => {
                 slots.remove(key);
@@ -122,40 +132,82 @@ impl Pool {
         }
     }
 
-    async fn establish(&self, key: &Key) -> Outcome {
+    async fn establish(self: &Arc<Self>, key: &Key) -> Outcome {
+        let asked = Instant::now();
         let host = self.host(&key.host);
-        let _one_per_host = host.acquire().await.ok();
+        let _one_per_host = host.turn.acquire().await.ok();
+        if let Some(error) = host.failed_since(asked) {
+            return Err(error);
+        }
+        loop {
+            host.due().await;
+            match self.attempt(key, &host).await {
+                Ok(session) => return Ok(Arc::new(session)),
+                Err(error) => {
+                    host.failed(&error, Instant::now(), rand::random());
+                    if !host.worth_another(&error) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn attempt(self: &Arc<Self>, key: &Key, host: &Arc<Standing>) -> Result<Session, LinkError> {
         let slot = self.handshakes.clone().acquire_owned().await.ok();
         // Given back early when the host is slow.
         let timer = tokio::spawn(async move {
             tokio::time::sleep(HANDSHAKE_SLOT).await;
             drop(slot);
         });
-        let outcome = self.first_path(&key.paths).await;
+        let order = paths::order(key.paths.len(), host.answered_last(&key.paths));
+        let outcome = paths::race(&key.paths, &order, &self.config).await;
         timer.abort();
-        outcome
-    }
-
-    async fn first_path(&self, paths: &[ConnectionPath]) -> Outcome {
-        let mut failures = Vec::new();
-        for path in paths {
-            match session::establish(path, &self.config).await {
-                Ok(session) => return Ok(Arc::new(session)),
-                Err(error) => failures.push((path.name.clone(), error)),
-            }
+        let (position, session) = outcome?;
+        if host.answered(&key.paths, position) {
+            tracing::warn!(
+                target: "stado::fleet",
+                "stado link: {} is reached over its path {} since no better one answers; those are tried again in between",
+                key.host, session.path
+            );
+            tokio::spawn(keep::return_home(Arc::downgrade(self), key.clone(), host.clone()));
         }
-        Err(LinkError::no_path(failures))
+        Ok(session)
     }
 
-    fn host(&self, host: &TargetName) -> Arc<Semaphore> {
+    /// How `host` stands.
+    pub(super) fn host(&self, host: &TargetName) -> Arc<Standing> {
         let mut hosts = lock(&self.hosts);
-        if let Some(semaphore) = hosts.get(host).and_then(Weak::upgrade) {
-            return semaphore;
-        }
-        hosts.retain(|_, semaphore| semaphore.strong_count() > 0);
-        let semaphore = Arc::new(Semaphore::new(1));
-        hosts.insert(host.clone(), Arc::downgrade(&semaphore));
-        semaphore
+        hosts.entry(host.clone()).or_insert_with(|| Arc::new(Standing::new())).clone()
+    }
+
+    /// Nobody got a session to `host` in time.
+    pub(super) fn late(&self, host: &TargetName, budget: Duration) -> LinkError {
+        let known = self.host(host).why(Instant::now());
+        let why = format!("no SSH session to {host} within {}{known}", seconds(budget));
+        LinkError::new(Stage::Connect, Class::Timeout, why)
+    }
+
+    /// Every session that stands, and what it is for.
+    pub(super) fn standing(&self) -> Vec<(Key, Arc<Session>)> {
+        let slots = lock(&self.slots);
+        let ready = slots.iter().filter_map(|(key, slot)| match slot {
+            Slot::Ready(session) => Some((key.clone(), session.clone())),
+            Slot::Opening(_) => None,
+        });
+        ready.collect()
+    }
+
+    /// This machine slept: pauses are over, and every session is asked once for a sign of life.
+    pub(super) async fn woke(&self) {
+        lock(&self.hosts).values().for_each(|host| host.fresh());
+        let asked = self.standing().into_iter().map(|(key, session)| async move {
+            if !session.probe(self.config.timing.probe).await {
+                self.forget(&key, &session);
+                session.cut("it did not outlive this host's sleep");
+            }
+        });
+        futures_util::future::join_all(asked).await;
     }
 
     /// Forgets `session`: the next caller gets another.
@@ -179,30 +231,6 @@ impl Pool {
 
     #[cfg(test)]
     pub(super) fn sessions(&self) -> Vec<Arc<Session>> {
-        let ready = |slot: &Slot| match slot {
-            Slot::Ready(session) => Some(session.clone()),
-            Slot::Opening(_) => None,
-        };
-        lock(&self.slots).values().filter_map(ready).collect()
-    }
-}
-
-/// Removes the session from the pool when it has ended, and ends it when nothing used it for long.
-async fn keep(pool: Weak<Pool>, key: Key, session: Arc<Session>) {
-    let Some(limit) = pool.upgrade().map(|p| p.config.timing.idle) else { return };
-    loop {
-        tokio::select! {
-            () = session.facts.end.cancelled() => break,
-            () = tokio::time::sleep(limit / 2) => {}
-        }
-        if pool.strong_count() == 0 || session.idle().is_some_and(|idle| idle >= limit) {
-            break;
-        }
-    }
-    if let Some(pool) = pool.upgrade() {
-        pool.forget(&key, &session);
-    }
-    if session.idle().is_some() {
-        session.close().await;
+        self.standing().into_iter().map(|(_, session)| session).collect()
     }
 }

@@ -5,6 +5,7 @@ use super::connect;
 use super::error::{LinkError, Stage, seconds};
 use super::handler::{Facts, Watcher, lock};
 use super::known_hosts::{KnownHosts, Wanted};
+use super::liveness::{Heard, Watched};
 use super::stream::Carrier;
 use crate::fault::Class;
 use crate::name::{ConnectionPath, SshDestination};
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// Channels closed by us before the peer closed them stay in russh's table (3.3 KiB each); past this many the session
 /// takes no new channels and ends with its last one.
@@ -24,6 +26,9 @@ pub(super) const FORCED_CLOSES: usize = 512;
 pub(super) struct Session {
     pub(super) handle: Handle<Watcher>,
     pub(super) facts: Arc<Facts>,
+    pub(super) heard: Arc<Heard>,
+    /// Told once, when it takes no new channels any more.
+    pub(super) retired: CancellationToken,
     /// Path that carries it.
     pub(super) path: String,
     /// Destination as declared, for sentences.
@@ -42,6 +47,8 @@ struct Load {
     held: bool,
     /// Takes no new channels.
     retired: bool,
+    /// This side ends it.
+    closed_here: bool,
     idle_since: Instant,
 }
 
@@ -68,17 +75,27 @@ pub(super) async fn establish(path: &ConnectionPath, config: &LinkConfig) -> Res
     let facts = Arc::new(Facts::default());
     let watcher = Watcher { facts: facts.clone(), known, host: destination.host.clone(), port };
     let guard = Cut { socket: Some(&socket) };
-    let mut handle = handshake(stream, watcher, wanted, destination, &config.timing).await?;
+    let heard = Heard::new();
+    let stream = Watched::new(stream, heard.clone());
+    let mut handle = handshake(stream, &heard, watcher, wanted, destination, &config.timing).await?;
     let user = destination.user.as_deref().unwrap_or(&config.user);
     auth::authenticate(&mut handle, &facts, user, destination, config).await?;
     guard.keep();
     Ok(Session {
         handle,
         facts,
+        heard,
+        retired: CancellationToken::new(),
         path: path.name.clone(),
         destination: destination.clone(),
         socket,
-        load: Mutex::new(Load { channels: 0, held: false, retired: false, idle_since: Instant::now() }),
+        load: Mutex::new(Load {
+            channels: 0,
+            held: false,
+            retired: false,
+            closed_here: false,
+            idle_since: Instant::now(),
+        }),
         forced: AtomicUsize::new(0),
         since: Instant::now(),
     })
@@ -103,7 +120,8 @@ impl Drop for Cut<'_> {
 }
 
 async fn handshake(
-    stream: tokio::net::TcpStream,
+    stream: Watched<tokio::net::TcpStream>,
+    heard: &Heard,
     watcher: Watcher,
     wanted: Wanted,
     destination: &SshDestination,
@@ -113,22 +131,74 @@ async fn handshake(
     // Fewer system calls: a session reads many small packets.
     let stream = tokio::io::BufReader::with_capacity(256 * 1024, stream);
     let connecting = client::connect_stream(Arc::new(client_config(wanted, timing)), stream, watcher);
-    let failed = |class, why: String| {
-        let sentence = format!("the SSH handshake with {destination} failed: {why}");
-        LinkError::new(Stage::Handshake, class, sentence)
+    tokio::pin!(connecting);
+    let early = tokio::select! {
+        biased;
+        done = &mut connecting => Some(done),
+        () = heard.named() => None,
+        () = tokio::time::sleep(timing.banner) => return Err(unnamed(destination, heard, Some(timing.banner))),
     };
-    match timeout(timing.handshake, connecting).await {
-        Ok(Ok(handle)) => Ok(handle),
-        Ok(Err(error)) => Err(facts.rejection().unwrap_or_else(|| failed(Class::InfraDown, explain(&error)))),
-        Err(_) => Err(failed(Class::Timeout, format!("no answer within {}", seconds(timing.handshake)))),
+    let done = match early {
+        Some(done) => done,
+        None => timeout(timing.handshake, connecting).await.map_err(|_| {
+            let why = format!("no answer within {}", seconds(timing.handshake));
+            exchange_failed(destination, Class::Timeout, &why)
+        })?,
+    };
+    done.map_err(|error| match facts.rejection() {
+        Some(rejection) => rejection,
+        None if !heard.has_name() => unnamed(destination, heard, None),
+        None => {
+            let class = if ended(&error) { Class::RateLimit } else { Class::InfraDown };
+            exchange_failed(destination, class, &explain(&error))
+        }
+    })
+}
+
+fn exchange_failed(destination: &SshDestination, class: Class, why: &str) -> LinkError {
+    LinkError::new(Stage::Handshake, class, format!("the SSH handshake with {destination} failed: {why}"))
+}
+
+/// The host did not say its name: it is mute, busy, or speaks something else.
+fn unnamed(destination: &SshDestination, heard: &Heard, waited: Option<Duration>) -> LinkError {
+    let said = heard.instead();
+    let busy = said.as_ref().is_none_or(|said| said.contains("MaxStartups") || said.contains("Not allowed"));
+    let (class, why) = match (waited, said) {
+        (Some(waited), None) => (
+            Class::Timeout,
+            format!(
+                "it took the connection and sent no SSH identification within {}: its sshd is stopped or overloaded, or \
+                 something else listens there",
+                seconds(waited)
+            ),
+        ),
+        (None, None) => (
+            Class::RateLimit,
+            "the host closed the connection without an SSH identification (a busy sshd does so beyond its MaxStartups)"
+                .to_owned(),
+        ),
+        (_, Some(said)) if busy => (
+            Class::RateLimit,
+            format!("the host turned the connection away: it said {said}; see its sshd's MaxStartups"),
+        ),
+        (_, Some(said)) => (Class::Config, format!("what answers there is no SSH server: it said {said}")),
+    };
+    LinkError::new(Stage::Banner, class, format!("the SSH handshake with {destination} failed: {why}"))
+}
+
+/// How sshd turns away what is beyond its MaxStartups, when it has said its name already.
+fn ended(error: &russh::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
+    match error {
+        russh::Error::Disconnect | russh::Error::HUP => true,
+        russh::Error::IO(error) => matches!(error.kind(), ConnectionReset | UnexpectedEof),
+        _ => false,
     }
 }
 
 fn explain(error: &russh::Error) -> String {
     match error {
-        russh::Error::Disconnect | russh::Error::HUP => {
-            "the host closed the connection (a busy sshd does so beyond its MaxStartups)".into()
-        }
+        error if ended(error) => "the host closed the connection (a busy sshd does so beyond its MaxStartups)".into(),
         russh::Error::NoCommonAlgo { kind, ours, theirs } => format!(
             "no common {kind:?} algorithm: this host accepts {}, the other offers {}",
             ours.join(","),
@@ -156,7 +226,7 @@ fn client_config(wanted: Wanted, timing: &Timing) -> Config {
             rekey_time_limit: Duration::MAX,
         },
         preferred,
-        inactivity_timeout: Some(timing.inactivity()),
+        inactivity_timeout: Some(timing.silence()),
         keepalive_interval: Some(timing.keepalive),
         keepalive_max: timing.keepalive_max,
         nodelay: true,
@@ -183,12 +253,54 @@ impl Session {
     /// Takes no new channels; ends with its last one.
     pub(super) fn retire(&self) {
         lock(&self.load).retired = true;
+        self.retired.cancel();
+    }
+
+    /// Whether any sign of life comes within `deadline`.
+    pub(super) async fn probe(&self, deadline: Duration) -> bool {
+        let before = self.heard.bytes();
+        let answered = matches!(timeout(deadline, self.handle.send_ping()).await, Ok(Ok(())));
+        (answered || self.heard.bytes() > before) && !self.has_ended()
+    }
+
+    /// Waits for what the host shall answer; `None` when the session turns out to be dead meanwhile. The host is asked for a
+    /// sign of life when nothing at all has come for a while.
+    pub(super) async fn answers<T>(&self, timing: &Timing, answer: impl Future<Output = T>) -> Option<T> {
+        tokio::pin!(answer);
+        loop {
+            let before = self.heard.bytes();
+            if let Ok(answer) = timeout(timing.probe, &mut answer).await {
+                return Some(answer);
+            }
+            if self.heard.bytes() > before {
+                continue;
+            }
+            tokio::select! {
+                answer = &mut answer => return Some(answer),
+                alive = self.probe(timing.probe) => if !alive { return None },
+            }
+        }
+    }
+
+    /// The sentence for a session that gave no sign of life when asked.
+    pub(super) fn mute(&self) -> String {
+        let silent = Duration::from_secs(self.heard.silent_for().as_secs());
+        format!(
+            "the SSH session to {} was lost: the host gave no sign of life for {}",
+            self.destination,
+            seconds(silent)
+        )
     }
 
     /// How long no channel has been open; `None` while one is.
     pub(super) fn idle(&self) -> Option<Duration> {
         let load = lock(&self.load);
         (load.channels == 0).then(|| load.idle_since.elapsed())
+    }
+
+    /// Whether it ended, and not because this side closed it.
+    pub(super) fn ended_by_itself(&self) -> bool {
+        self.has_ended() && !lock(&self.load).closed_here
     }
 
     /// Ends the session now, whatever its task is doing.
@@ -201,6 +313,7 @@ impl Session {
     /// Says goodbye, then ends the session.
     pub(super) async fn close(&self) {
         self.retire();
+        lock(&self.load).closed_here = true;
         let goodbye = self.handle.disconnect(russh::Disconnect::ByApplication, "", "");
         let _ = timeout(Duration::from_millis(200), goodbye).await;
         let ended = self.facts.end.cancelled();
@@ -256,6 +369,7 @@ impl Drop for Seat {
         load.held = false;
         load.idle_since = Instant::now();
         if load.channels == 0 && load.retired {
+            load.closed_here = true;
             let _ = self.session.socket.shutdown(Shutdown::Both);
         }
     }

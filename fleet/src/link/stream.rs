@@ -20,6 +20,8 @@ const BOUND: usize = 8 << 20;
 const CHUNK: usize = 32 * 1024;
 /// For the peer's close after both directions ended, and for a session's task to take ours.
 const CLOSE: Duration = Duration::from_secs(10);
+/// For what a command says after the end of its output.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// The session that a channel travels in; lives as long as the channel does.
 pub trait Carrier: Send + Sync + 'static {
@@ -55,11 +57,32 @@ impl ChannelStream {
     where
         S: From<(ChannelId, ChannelMsg)> + Send + Sync + 'static,
     {
+        Self::within(channel, carrier, BOUND)
+    }
+
+    /// As [`ChannelStream::new`], for what bounds itself what may arrive: such a channel is never left unread.
+    pub fn drained<S>(channel: Channel<S>, carrier: impl Carrier) -> Self
+    where
+        S: From<(ChannelId, ChannelMsg)> + Send + Sync + 'static,
+    {
+        Self::within(channel, carrier, usize::MAX)
+    }
+
+    fn within<S>(channel: Channel<S>, carrier: impl Carrier, bound: usize) -> Self
+    where
+        S: From<(ChannelId, ChannelMsg)> + Send + Sync + 'static,
+    {
         let (reader, writer) = channel.split();
         let pipe = Arc::new(Pipe::default());
         let stream = Self { pipe: pipe.clone(), writer: Box::pin(writer.make_writer()), sent_eof: false };
-        tokio::spawn(drain(reader, writer, pipe, carrier));
+        tokio::spawn(drain(reader, writer, pipe, carrier, bound));
         stream
+    }
+
+    /// What a command that ended said of it: standard error and exit status, in brackets; empty when it said nothing.
+    pub(super) async fn complaint(&mut self) -> String {
+        let _ = timeout(LAST_WORDS, self.pipe.over()).await;
+        self.pipe.complaint()
     }
 }
 
@@ -81,7 +104,15 @@ impl AsyncWrite for ChannelStream {
             return Poll::Ready(Ok(0));
         }
         self.pipe.writable(cx)?;
-        self.writer.as_mut().poll_write(cx, buf.get(..CHUNK).unwrap_or(buf))
+        match ready!(self.writer.as_mut().poll_write(cx, buf.get(..CHUNK).unwrap_or(buf))) {
+            Ok(n) => Poll::Ready(Ok(n)),
+            // The session's end may be seen here before the draining task has told its reason.
+            Err(_) => Poll::Ready(Err(self
+                .pipe
+                .writable(cx)
+                .err()
+                .unwrap_or_else(|| io::Error::new(io::ErrorKind::ConnectionAborted, "the SSH session ended")))),
+        }
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -107,12 +138,17 @@ enum Drained {
     Close,
 }
 
-async fn drain<S>(mut reader: ChannelReadHalf, writer: ChannelWriteHalf<S>, pipe: Arc<Pipe>, carrier: impl Carrier)
-where
+async fn drain<S>(
+    mut reader: ChannelReadHalf,
+    writer: ChannelWriteHalf<S>,
+    pipe: Arc<Pipe>,
+    carrier: impl Carrier,
+    bound: usize,
+) where
     S: From<(ChannelId, ChannelMsg)> + Send + Sync + 'static,
 {
     let end = tokio::select! {
-        end = pump(&mut reader, &pipe, &carrier) => end,
+        end = pump(&mut reader, &pipe, &carrier, bound) => end,
         () = pipe.left() => last_words(&mut reader, &pipe, &carrier).await,
     };
     if let Drained::Close = end {
@@ -123,20 +159,22 @@ where
     }
 }
 
-async fn pump(reader: &mut ChannelReadHalf, pipe: &Pipe, carrier: &impl Carrier) -> Drained {
+async fn pump(reader: &mut ChannelReadHalf, pipe: &Pipe, carrier: &impl Carrier, bound: usize) -> Drained {
     loop {
         match reader.wait().await {
             Some(ChannelMsg::Data { data }) => {
                 let waiting = pipe.push(data);
-                if waiting > HIGH && carrier.hold() {
+                if waiting > HIGH && bound < usize::MAX && carrier.hold() {
                     pipe.below(LOW).await;
                     carrier.resume();
-                } else if waiting > BOUND {
+                } else if waiting > bound {
                     pipe.end(End::Broken(too_far_behind()));
                     return Drained::Close;
                 }
             }
             Some(ChannelMsg::Eof) => pipe.eof(),
+            Some(ChannelMsg::ExtendedData { data, ext: 1 }) => pipe.complain(&data),
+            Some(ChannelMsg::ExitStatus { exit_status }) => pipe.exited(exit_status),
             Some(ChannelMsg::Close) => {
                 pipe.end(End::Closed);
                 return Drained::Over;

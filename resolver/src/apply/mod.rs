@@ -7,6 +7,7 @@
 //! [`state`] are what people see.
 pub mod actuate;
 pub mod api_slot;
+pub mod follow;
 pub mod held;
 pub mod markers;
 pub mod plan;

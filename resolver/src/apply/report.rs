@@ -1,8 +1,10 @@
 //! Tells others how the fleet side stands: the state file, and a watch for the daemon's own announcements.
+use super::follow::HeardBy;
 use super::held::Held;
 use super::state::{Listeners, Phase, Progress, compose};
 use crate::publish::Publisher;
-use stado_fleet::ledger::Unserved;
+use stado_fleet::ledger::{LinkState, Unserved};
+use stado_fleet::link::{Link, RoadReport};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,6 +47,8 @@ pub struct Reporter {
     publisher: Publisher,
     report: watch::Sender<Option<FleetReport>>,
     elsewhere: watch::Receiver<Elsewhere>,
+    link: Link,
+    heard_by: watch::Sender<HeardBy>,
     said: BTreeSet<String>,
 }
 
@@ -54,8 +58,10 @@ impl Reporter {
         publisher: Publisher,
         report: watch::Sender<Option<FleetReport>>,
         elsewhere: watch::Receiver<Elsewhere>,
+        link: Link,
+        heard_by: watch::Sender<HeardBy>,
     ) -> Self {
-        Self { publisher, report, elsewhere, said: BTreeSet::new() }
+        Self { publisher, report, elsewhere, link, heard_by, said: BTreeSet::new() }
     }
 
     /// Publishes what holds now.
@@ -83,7 +89,17 @@ impl Reporter {
             warnings: listeners.warnings.clone(),
         };
         let progress = progress.clone();
-        self.publisher.update(move |state| compose(state, &progress, held.as_deref(), listeners, last_good_refusal));
+        let changes = match &*self.heard_by.borrow() {
+            HeardBy::Nothing => None,
+            HeardBy::Watch => Some("watched".to_owned()),
+            HeardBy::Reading(why) => Some(format!("read every refresh_seconds: {why}")),
+        };
+        let links = self.link.roads().into_iter().map(link_state).collect();
+        self.publisher.update(move |state| {
+            compose(state, &progress, held.as_deref(), listeners, last_good_refusal);
+            state.links = links;
+            state.changes = changes;
+        });
         self.report.send_if_modified(|last| {
             let changed = last.as_ref() != Some(&report);
             *last = Some(report);
@@ -109,5 +125,16 @@ impl Reporter {
     pub async fn end(self, phase: Phase, reason: String) {
         let progress = Progress { phase, reason: Some(reason), ..Progress::default() };
         self.publisher.finish(move |state| compose(state, &progress, None, Listeners::default(), None)).await;
+    }
+}
+
+fn link_state(road: RoadReport) -> LinkState {
+    LinkState {
+        host: road.host.to_string(),
+        carrier: road.carrier.to_owned(),
+        path: road.path,
+        reason: road.reason,
+        rtt_us: road.rtt.map(|rtt| u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX)),
+        streams: u64::try_from(road.streams).unwrap_or(u64::MAX),
     }
 }

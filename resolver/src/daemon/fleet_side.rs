@@ -5,6 +5,7 @@ use super::outside::Outside;
 use crate::api::resolution::MetricsText;
 use crate::apply::actuate::Adapters;
 use crate::apply::api_slot::ApiSlot;
+use crate::apply::follow::Follow;
 use crate::apply::held::{Arrival, Held, HeldReader};
 use crate::apply::plan::AdapterId;
 use crate::apply::ports::Ports;
@@ -38,6 +39,8 @@ pub(super) type Ended = Result<Box<Refresh>, Failed>;
 pub(super) struct FleetSide {
     /// `None` when the loop was lost.
     pub(super) task: Option<AbortOnDropHandle<Ended>>,
+    /// Wakes the loop while it runs.
+    follow: Follow,
     pub(super) stop: CancellationToken,
     /// Stops the loop alone.
     pause: CancellationToken,
@@ -163,15 +166,24 @@ impl Prepared {
         let api = ApiSlot::new(held.clone(), metrics, context.own.clone());
         let generation = context.generation.clone();
         let mut walk = Walk::new(settings, Adapters::new(context, ports), api, generation, held_tx);
+        let heard_by = watch::Sender::default();
+        let follow = Follow {
+            store: config.store.clone(),
+            link: link.clone(),
+            held: held.clone(),
+            wake: wake.clone(),
+            heard_by: heard_by.clone(),
+        };
         let reading = Reading { store: config.store, link: link.clone(), refusals: config.refusals };
         let handed = inherited.map(|Inherited { adapters, api, snapshot }| {
             walk.inherit(adapters, api);
             Handed { snapshot }
         });
-        let reporter = Reporter::new(publisher, report_tx, elsewhere);
+        let reporter = Reporter::new(publisher, report_tx, elsewhere, link.clone(), heard_by);
         let refresh = Refresh::new(walk, reading, reporter, wake.clone()).with_handed(handed);
         let mut side = FleetSide {
             task: None,
+            follow,
             pause: CancellationToken::new(),
             ended: CancellationToken::new(),
             stop,
@@ -199,8 +211,10 @@ impl FleetSide {
         refresh.parts().1.publisher().resume();
         (self.pause, self.ended) = (self.stop.child_token(), CancellationToken::new());
         let (told_to_stop, guard) = (self.pause.clone(), self.ended.clone().drop_guard());
+        let follow = self.follow.clone();
         self.task = Some(AbortOnDropHandle::new(tokio::spawn(async move {
             let _guard = guard;
+            let _follow = AbortOnDropHandle::new(tokio::spawn(follow.run()));
             refresh.run(told_to_stop).await
         })));
     }

@@ -1,12 +1,13 @@
 //! What the gate's closed table of verbs does on this host (fleet contract §3.2, §3.5), and which endpoints it may reach.
 use crate::apply::held::HeldReader;
 use crate::gate::{Running, VerbOutput, Verbs};
-use stado_fleet::authority::{PushRequest, RegistryError, Source, content_line, history, push, snapshot_line};
+use stado_fleet::authority::{PushRequest, RegistryError, Source, content_line, history, push, snapshot_line, tell};
 use stado_fleet::edit::Overrides;
 use stado_fleet::fault::{Class, Faulty};
-use stado_fleet::link::Link;
+use stado_fleet::link::{ChannelStream, Link};
 use stado_fleet::store::RegistryStore;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -35,9 +36,16 @@ impl Verbs for GateVerbs {
                 },
                 _ => failed(
                     126,
-                    "this gate runs `resolver snapshot`, `registry push -` and `registry history --here` only",
+                    "this gate runs `resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -` and `registry history --here` only",
                 ),
             }
+        })
+    }
+
+    fn watch(&self, stream: ChannelStream) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            // It ends with an error when its reader is gone, which is how it ends.
+            let _ = tell(self.store.as_ref(), stream).await;
         })
     }
 

@@ -1,8 +1,10 @@
 //! What happens on the channels that were admitted: verbs and relays, each in its own task.
-use super::verbs::{self, Verb};
+use super::handler::Permits;
+use super::verbs::{self, Kind, Verb};
 use super::{VerbOutput, Verbs};
 use russh::server::{ChannelOpenHandle, Msg};
 use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf};
+use stado_fleet::link::relay;
 use stado_fleet::link::{Carrier, ChannelStream};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -118,7 +120,7 @@ impl Carrier for Counted {
 
 /// Connects to `endpoint` and answers the open; then copies both ways until both ends are done. Half-closes are passed
 /// on; a reset of either side resets the other.
-pub(super) fn relay(channel: Channel<Msg>, endpoint: SocketAddr, reply: ChannelOpenHandle, client: Arc<Client>) {
+pub(super) fn direct(channel: Channel<Msg>, endpoint: SocketAddr, reply: ChannelOpenHandle, client: Arc<Client>) {
     client.tasks.clone().spawn(async move {
         let counted = Counted::new(client, true);
         let refuse = |code, reason: String| ChannelOpenFailure::Other { code, reason };
@@ -150,12 +152,38 @@ pub(super) fn relay(channel: Channel<Msg>, endpoint: SocketAddr, reply: ChannelO
     });
 }
 
+/// Serves a multiplex on `channel` until the client leaves.
+pub(super) fn multiplex(channel: Channel<Msg>, permits: Permits, client: Arc<Client>) {
+    client.tasks.clone().spawn(async move {
+        let (peer, gone) = (client.peer, client.gone.clone());
+        let stream = ChannelStream::drained(channel, Counted::new(client, false));
+        tokio::select! {
+            served = relay::serve(stream, Arc::new(permits)) => if let Err(error) = served {
+                tracing::info!(target: "stado::fleet", "stado gate: the relay for {peer} ended: {error}");
+            },
+            () = gone.cancelled() => {}
+        }
+    });
+}
+
+/// Tells the versions of the store on `channel` until the client leaves.
+pub(super) fn watch(channel: Channel<Msg>, verbs: Arc<dyn Verbs>, client: Arc<Client>) {
+    client.tasks.clone().spawn(async move {
+        let gone = client.gone.clone();
+        let stream = ChannelStream::new(channel, Counted::new(client, false));
+        tokio::select! {
+            () = verbs.watch(stream) => {}
+            () = gone.cancelled() => {}
+        }
+    });
+}
+
 /// Runs a verb and sends what it said.
 pub(super) fn run(channel: Channel<Msg>, verb: Verb, verbs: Arc<dyn Verbs>, client: Arc<Client>) {
     client.tasks.clone().spawn(async move {
         let counted = Counted::new(client, false);
         let (mut reader, writer) = channel.split();
-        let output = match input(&mut reader, verb.reads_input).await {
+        let output = match input(&mut reader, verb.kind == Kind::AnswerToInput).await {
             Ok(stdin) => verbs.run(&verb.argv, stdin).await,
             Err(why) => {
                 VerbOutput { stderr: format!("stado gate: {why}\n").into_bytes(), status: 1, ..VerbOutput::default() }

@@ -1,11 +1,13 @@
 //! What a client may ask for. Nothing here waits for the own session or for anything slow: russh's task stands still
 //! meanwhile, and every channel of the client with it (`ssh-relay.md` §3.6, issue 5).
 use super::channels::{self, Client};
+use super::verbs::{Kind, Verb};
 use super::{Shared, verbs};
 use russh::keys::ssh_key::public::KeyData;
 use russh::keys::{Algorithm, PublicKey};
 use russh::server::{Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey};
 use russh::{Channel, ChannelId, ChannelOpenFailure, MethodKind, MethodSet};
+use stado_fleet::link::relay::{Admit, Admitting, Code, Refusal};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,15 +20,15 @@ const SESSIONS: usize = 16;
 pub(super) struct Admission {
     shared: Arc<Shared>,
     client: Arc<Client>,
-    /// Tells the connection's task which key came in.
-    key: watch::Sender<Option<KeyData>>,
+    permits: Permits,
     /// Session channels that have no command yet.
     waiting: HashMap<ChannelId, Channel<Msg>>,
 }
 
 impl Admission {
     pub(super) fn new(shared: Arc<Shared>, client: Arc<Client>, key: watch::Sender<Option<KeyData>>) -> Self {
-        Self { shared, client, key, waiting: HashMap::new() }
+        let permits = Permits { shared: shared.clone(), key };
+        Self { shared, client, permits, waiting: HashMap::new() }
     }
 
     async fn judge(&self, key: &PublicKey, algorithm: &Algorithm) -> Auth {
@@ -85,7 +87,7 @@ impl Handler for Admission {
         if answer == Auth::Accept {
             let print = key.public_key.fingerprint(russh::keys::HashAlg::Sha256);
             tracing::debug!(target: "stado::fleet", "stado gate: {} came in as {user} with {print}", self.client.peer);
-            self.key.send_replace(Some(key.public_key.key_data().clone()));
+            self.permits.key.send_replace(Some(key.public_key.key_data().clone()));
         }
         Ok(answer)
     }
@@ -115,9 +117,9 @@ impl Handler for Admission {
         reply: ChannelOpenHandle,
         _: &mut Session,
     ) -> Result<(), russh::Error> {
-        let allowed = self.endpoint(host, port);
+        let allowed = self.permits.endpoint(host, port);
         match allowed {
-            Ok(endpoint) => channels::relay(channel, endpoint, reply, self.client.clone()),
+            Ok(endpoint) => channels::direct(channel, endpoint, reply, self.client.clone()),
             Err(why) => reply.reject(refusal(1, format!("stado gate: {why}"))).await,
         }
         Ok(())
@@ -135,7 +137,7 @@ impl Handler for Admission {
                 None => session.channel_failure(id),
                 Some(channel) => {
                     session.channel_success(id)?;
-                    channels::run(channel, verb, self.shared.verbs.clone(), self.client.clone());
+                    self.start(channel, verb);
                     Ok(())
                 }
             },
@@ -188,6 +190,33 @@ impl Handler for Admission {
 }
 
 impl Admission {
+    fn start(&self, channel: Channel<Msg>, verb: Verb) {
+        let client = self.client.clone();
+        match verb.kind {
+            Kind::Relay => channels::multiplex(channel, self.permits.clone(), client),
+            Kind::Watch => channels::watch(channel, self.shared.verbs.clone(), client),
+            Kind::Answer | Kind::AnswerToInput => channels::run(channel, verb, self.shared.verbs.clone(), client),
+        }
+    }
+}
+
+/// What the key of one client may reach, now.
+#[derive(Clone)]
+pub(super) struct Permits {
+    shared: Arc<Shared>,
+    /// Tells the connection's task which key came in.
+    key: watch::Sender<Option<KeyData>>,
+}
+
+impl Admit for Permits {
+    fn admit(&self, endpoint: SocketAddr) -> Admitting<'_> {
+        let answer = self.allows(endpoint);
+        let refused = |why| Refusal::new(Code::Forbidden, format!("stado gate: {why}"));
+        Box::pin(std::future::ready(answer.map_err(refused)))
+    }
+}
+
+impl Permits {
     /// The endpoint behind `host:port`, if this client may open it.
     fn endpoint(&self, host: &str, port: u32) -> Result<SocketAddr, String> {
         let port = u16::try_from(port).ok().filter(|p| *p != 0).ok_or_else(|| format!("{port} is no port"))?;

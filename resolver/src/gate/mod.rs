@@ -14,6 +14,7 @@ mod verbs;
 mod words;
 
 use stado_fleet::fault::{Blame, Class, Faulty};
+use stado_fleet::link::ChannelStream;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -51,6 +52,8 @@ pub trait Verbs: Send + Sync + std::fmt::Debug {
     /// Runs a verb of the closed table. `argv` has no program name: `["resolver", "snapshot"]`,
     /// `["registry", "push", "-", …flags]`. A verb that was started runs to its end, also when its caller has gone.
     fn run<'a>(&'a self, argv: &'a [String], stdin: Vec<u8>) -> Running<'a>;
+    /// Tells the versions of this host's store over `stream` until its reader is gone: `resolver watch`.
+    fn watch(&self, stream: ChannelStream) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Whether a channel may lead to `endpoint` (a loopback address of this host); else why not, in one sentence.
     fn allows(&self, endpoint: SocketAddr) -> Result<(), String>;
 }

@@ -6,8 +6,20 @@ use super::words;
 pub(super) struct Verb {
     /// Without the program name.
     pub(super) argv: Vec<String>,
-    /// Whether it reads its standard input.
-    pub(super) reads_input: bool,
+    pub(super) kind: Kind,
+}
+
+/// What goes over its channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// One answer.
+    Answer,
+    /// One answer to what comes on standard input.
+    AnswerToInput,
+    /// A multiplex, until the client leaves.
+    Relay,
+    /// Versions of the store, until the client leaves.
+    Watch,
 }
 
 /// Exit status of a refused command, as a shell gives for what it may not run.
@@ -22,8 +34,10 @@ pub(super) fn parse(command: &[u8]) -> Result<Verb, String> {
     match verb.as_slice() {
         ["resolver", "snapshot"]
         | ["resolver", "snapshot", "--if-newer-than", _]
-        | ["registry", "history", "--here", ..] => Ok(Verb { argv, reads_input: false }),
-        ["registry", "push", "-", ..] => Ok(Verb { argv, reads_input: true }),
+        | ["registry", "history", "--here", ..] => Ok(Verb { argv, kind: Kind::Answer }),
+        ["registry", "push", "-", ..] => Ok(Verb { argv, kind: Kind::AnswerToInput }),
+        ["resolver", "watch"] => Ok(Verb { argv, kind: Kind::Watch }),
+        ["resolver", "relay"] => Ok(Verb { argv, kind: Kind::Relay }),
         _ => Err(refusal(&format!("{:?} is none of its verbs", verb.join(" ")))),
     }
 }
@@ -31,8 +45,8 @@ pub(super) fn parse(command: &[u8]) -> Result<Verb, String> {
 /// A sentence for standard error.
 pub(super) fn refusal(why: &str) -> String {
     format!(
-        "stado gate: {why}; this gate runs `resolver snapshot`, `registry push -` and `registry history --here`, everything else needs an account \
-         and sshd\n"
+        "stado gate: {why}; this gate runs `resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -` and `registry history \
+         --here`, everything else needs an account and sshd\n"
     )
 }
 
@@ -43,15 +57,18 @@ mod tests {
     #[test]
     fn the_table_is_closed_and_ignores_the_program() {
         let verb = parse(b"'/opt/my tools/stado' resolver snapshot").unwrap();
-        assert_eq!(verb, Verb { argv: vec!["resolver".into(), "snapshot".into()], reads_input: false });
-        assert!(!parse(b"stado resolver snapshot --if-newer-than abc").unwrap().reads_input);
-        assert!(!parse(b"stado registry history --here --json").unwrap().reads_input);
-        assert!(parse(b"/bin/anything registry push - --if-generation abc --json").unwrap().reads_input);
+        assert_eq!(verb, Verb { argv: vec!["resolver".into(), "snapshot".into()], kind: Kind::Answer });
+        let kind = |line: &[u8]| parse(line).unwrap().kind;
+        assert_eq!(kind(b"stado resolver snapshot --if-newer-than abc"), Kind::Answer);
+        assert_eq!(kind(b"stado registry history --here --json"), Kind::Answer);
+        assert_eq!(kind(b"/bin/anything registry push - --if-generation abc --json"), Kind::AnswerToInput);
+        assert_eq!(kind(b"stado resolver relay"), Kind::Relay);
         for refused in [
             "sh",
             "stado",
             "stado resolver serve",
             "stado resolver snapshot extra",
+            "stado resolver relay extra",
             "stado registry push f",
             "stado registry history",
         ] {

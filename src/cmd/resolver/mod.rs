@@ -1,13 +1,19 @@
 //! `stado resolver …`: the daemon of this host, and what it knows.
 mod life;
+mod placed;
 mod probe;
+mod relay;
 mod resolve;
 mod snapshot;
 mod status;
+mod stdio;
 mod text;
 mod verdict;
+mod watch;
 
 pub(crate) use life::{restart, stop};
+pub(crate) use relay::relay;
 pub(crate) use resolve::resolve;
 pub(crate) use snapshot::snapshot;
 pub(crate) use status::status;
+pub(crate) use watch::watch;

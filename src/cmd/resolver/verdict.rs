@@ -1,7 +1,7 @@
 //! What `resolver status` concludes from what it has seen (fleet contract §4.10). Pure: facts and `now` in, report out.
 use jiff::Timestamp;
 use serde::Serialize;
-use stado_fleet::ledger::{self, Publisher, ResolverState, Wait};
+use stado_fleet::ledger::{self, LinkState, Publisher, ResolverState, Wait};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -104,6 +104,12 @@ pub(crate) struct Report {
     /// Daemons that were taken over and still have streams (an addition of Stado).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) leaving: Vec<ledger::Leaving>,
+    /// How streams reach each host that was asked for (an addition of Stado).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) links: Vec<LinkState>,
+    /// How changes of the registry are heard of (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) changes: Option<String>,
 }
 
 /// Concludes.
@@ -149,6 +155,8 @@ pub(crate) fn conclude(facts: Facts, now: Timestamp) -> Report {
         attempt: alive.as_ref().map_or(0, |s| s.attempt),
         next_attempt_at: alive.as_ref().and_then(|s| s.next_attempt_at.clone()),
         leaving: alive.as_ref().map(|s| s.leaving.clone()).unwrap_or_default(),
+        changes: alive.as_ref().and_then(|s| s.changes.clone()),
+        links: alive.as_ref().map(|s| s.links.clone()).unwrap_or_default(),
         warnings: alive.map(|s| s.warnings).unwrap_or_default(),
         state,
         verdict,

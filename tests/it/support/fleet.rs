@@ -94,6 +94,18 @@ impl Fleet {
         targets.iter_mut().find(|t| t["name"] == name).unwrap()
     }
 
+    /// Declares a key of a target.
+    pub fn declare(&mut self, host: &str, key: &str, value: Value) {
+        self.target(host)[key] = value;
+    }
+
+    /// Declares how often every host reads the registry.
+    pub fn refresh_every(&mut self, seconds: u64) {
+        for target in self.registry["targets"].as_array_mut().unwrap() {
+            target["service_resolver"]["refresh_seconds"] = json!(seconds);
+        }
+    }
+
     /// Declares a service that `host` serves at a port of its loopback, for one consumer.
     pub fn service(&mut self, service: &str, host: &str, scheme: &str, port: u16, consumer: &str) {
         self.target(host)["services"].as_array_mut().unwrap().push(json!({"name": service}));

@@ -66,6 +66,11 @@ impl Sshd {
         wait_until("sshd refuses connections", PATIENCE, || TcpStream::connect(at).is_err());
     }
 
+    /// The listener's process.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("sshd is up").pid()
+    }
+
     /// Where it listens.
     pub fn at(&self) -> SocketAddr {
         (self.address, self.port.port()).into()

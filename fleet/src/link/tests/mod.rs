@@ -1,6 +1,9 @@
 //! The link against a real OpenSSH server.
+mod carrier;
 mod exec;
+mod health;
 mod known_hosts;
+mod paths;
 mod relay;
 mod sshd;
 mod trust;

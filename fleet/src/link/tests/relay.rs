@@ -231,18 +231,20 @@ async fn a_host_that_stops_answering_is_noticed_by_the_keepalive() {
 }
 
 #[tokio::test]
-async fn a_mute_server_ends_at_the_handshakes_deadline() {
+async fn a_mute_server_ends_at_the_deadline_for_its_name() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let timing = Timing { handshake: Duration::from_millis(300), ..Timing::default() };
+    let timing = Timing { banner: Duration::from_millis(300), ..Timing::default() };
     let link = Link::new(LinkConfig { timing, ..LinkConfig::default() });
     let paths = single_path(address.to_string().parse().unwrap());
     let began = Instant::now();
     let error = link.open(&host(), &paths, address, SHORT).await.err().unwrap();
     assert!(began.elapsed() < Duration::from_secs(3));
-    assert_eq!((error.stage, error.class), (Stage::Handshake, Class::Timeout));
-    let cause = format!("primary: the SSH handshake with {address} failed: no answer within 0.3s");
-    assert_eq!(error.causes(), cause);
+    assert_eq!((error.stage, error.class), (Stage::Banner, Class::Timeout));
+    let cause = format!(
+        "primary: the SSH handshake with {address} failed: it took the connection and sent no SSH identification within 0.3s"
+    );
+    assert!(error.causes().starts_with(&cause), "{error}");
     // The socket is gone too: nobody is left in the handshake.
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut heard = Vec::new();

@@ -77,8 +77,11 @@ impl Sshd {
             "StrictModes no".into(),
             "PasswordAuthentication no".into(),
             "KbdInteractiveAuthentication no".into(),
-            "MaxStartups 100".into(),
         ]);
+        // Of this one sshd takes the last value.
+        if !config.iter().any(|line| line.starts_with("MaxStartups")) {
+            config.push("MaxStartups 100".into());
+        }
         std::fs::write(dir.path().join("sshd_config"), config.join("\n") + "\n").unwrap();
         let mut sshd = Self { child: spawn(dir.path()), dir, address, port, host_keys };
         sshd.wait_ready();
@@ -92,6 +95,18 @@ impl Sshd {
         let config = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, format!("{line}\n{config}")).unwrap();
         self.restart();
+    }
+
+    /// Restarts the listener so that it takes connections at another port as well; sessions go on.
+    pub(super) fn also_at(&mut self, port: u16) {
+        let file = self.path("sshd_config");
+        let config = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, format!("ListenAddress {}:{port}\n{config}", self.address)).unwrap();
+        let known = std::fs::read_to_string(self.path("known_hosts")).unwrap();
+        let more = known.replace(&format!(":{} ", self.port), &format!(":{port} "));
+        self.known_hosts(&(known + &more));
+        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
     }
 
     pub(super) fn restart(&mut self) {

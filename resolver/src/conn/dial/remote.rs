@@ -16,13 +16,18 @@ pub trait Dialer: Send + Sync + std::fmt::Debug {
     fn open<'a>(&'a self, route: &'a Route, budget: Duration) -> Opening<'a>;
 }
 
+/// The link's own end of the budget comes first: it knows why.
+const EARLIER: Duration = Duration::from_millis(100);
+
 impl Dialer for Link {
     fn open<'a>(&'a self, route: &'a Route, budget: Duration) -> Opening<'a> {
         Box::pin(async move {
+            let budget = budget.saturating_sub(EARLIER);
             let mut refused = None;
             // `localhost` on the other host is tried on both families there, as it is here.
             for endpoint in route.endpoint.addr.candidates() {
-                match Self::open(self, &route.active_host, &route.paths, endpoint, budget).await {
+                let command = route.stado_command.as_deref();
+                match self.relay(&route.active_host, &route.paths, command, endpoint, budget).await {
                     Err(error) if error.stage == Stage::Open => refused = refused.or(Some(error)),
                     other => return other,
                 }

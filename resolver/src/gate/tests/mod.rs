@@ -1,5 +1,6 @@
 //! The gate, through the link that the fleet uses and through OpenSSH's client.
 mod admission;
+mod multiplex;
 mod openssh;
 mod relay;
 
@@ -29,6 +30,14 @@ impl Verbs for Echo {
         let mut stdout = format!("{}\n", argv.join(" ")).into_bytes();
         stdout.extend(stdin);
         Box::pin(std::future::ready(VerbOutput { stdout, stderr: b"note\n".to_vec(), status: 3 }))
+    }
+    fn watch(&self, mut stream: ChannelStream) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            use tokio::io::{AsyncReadExt, AsyncWriteExt};
+            stream.write_all(b"watched\n").await.unwrap();
+            while stream.read(&mut [0; 1]).await.is_ok_and(|n| n > 0) {}
+            self.runs.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        })
     }
     fn allows(&self, endpoint: SocketAddr) -> Result<(), String> {
         let allowed = self.allowed.lock().unwrap().contains(&endpoint);

@@ -1,0 +1,192 @@
+//! Holds a watch on the authority, so that a change is read when it is stored and not with the next tick. The watch only
+//! wakes the loop: what is read, and what becomes of it, is the same either way.
+use super::held::{Held, HeldReader};
+use stado_fleet::authority::{RemoteAuthority, Source, Watch, WatchEnded, next_source};
+use stado_fleet::fault::{Class, Faulty};
+use stado_fleet::link::Link;
+use stado_fleet::name::StoreVersion;
+use stado_fleet::store::RegistryStore;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout};
+
+/// For the start of the command, connecting included.
+const START: Duration = Duration::from_secs(30);
+/// Between two attempts, at first and at most; drawn from the whole range, so that a fleet does not come back at once.
+const BASE: Duration = Duration::from_millis(500);
+const CAP: Duration = Duration::from_secs(30);
+/// A watch that was held for so long was a good one: its end costs no more than the first pause.
+const STABLE: Duration = Duration::from_secs(20);
+/// A watch is taken anew after this long, on whatever path and session are the best by then.
+const HOLD: Duration = Duration::from_secs(900);
+/// An authority that knows no watch is asked again after this long: it may have been replaced by a newer build.
+const ASK_AGAIN: Duration = Duration::from_secs(600);
+
+/// What is followed, and who is woken.
+#[derive(Clone)]
+pub struct Follow {
+    /// This host's store.
+    pub store: Arc<dyn RegistryStore>,
+    /// The way to a remote authority.
+    pub link: Link,
+    /// What this host holds.
+    pub held: HeldReader,
+    /// The loop that reads.
+    pub wake: Arc<Notify>,
+    /// Told how changes are heard of, for those who look at the state.
+    pub heard_by: watch::Sender<HeardBy>,
+}
+
+/// How changes are heard of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum HeardBy {
+    /// Nothing is held yet.
+    #[default]
+    Nothing,
+    /// By a watch.
+    Watch,
+    /// By reading every `refresh_seconds` alone: why.
+    Reading(String),
+}
+
+impl Follow {
+    /// Follows the authority that the held snapshot names, whichever that is, until it is dropped.
+    pub async fn run(mut self) {
+        loop {
+            let Some(held) = self.held.borrow_and_update().clone() else {
+                if self.held.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            };
+            let source = next_source(&held.snapshot, &held.target, self.store.clone());
+            let mut moved = self.held.clone();
+            tokio::select! {
+                () = self.follow(&source) => {}
+                () = another(&mut moved, &source, &self.store) => {}
+            }
+        }
+    }
+
+    /// Never ends by itself.
+    async fn follow(&self, source: &Source) {
+        match source {
+            Source::Store(store) if store.shared() => {
+                // An object API has no better way to tell of a change than to be read, which the loop does.
+                self.hear(HeardBy::Reading(format!("{} tells of no changes", store.location())));
+                std::future::pending().await
+            }
+            // The loop itself looks at a directory of this host.
+            Source::Store(_) => {
+                self.hear(HeardBy::Watch);
+                std::future::pending().await
+            }
+            Source::Remote(authority) => self.remote(authority).await,
+        }
+    }
+
+    async fn remote(&self, authority: &RemoteAuthority) {
+        let mut failures = 0_u32;
+        loop {
+            let began = Instant::now();
+            let ended = self.hold(authority).await;
+            if began.elapsed() >= STABLE {
+                failures = 0;
+            }
+            failures = failures.saturating_add(1);
+            let pause = match &ended {
+                None => Duration::ZERO,
+                Some(WatchEnded::Lost(_)) => pause(failures, rand::random()),
+                Some(WatchEnded::Unknown(why)) => {
+                    tracing::info!(
+                        target: "stado::fleet",
+                        "stado resolver: changes are found by reading alone, every refresh_seconds: {why}"
+                    );
+                    ASK_AGAIN.mul_f64(0.5 + rand::random::<f64>() / 2.0)
+                }
+            };
+            if let Some(ended) = ended {
+                self.hear(HeardBy::Reading(ended.to_string()));
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// One watch, until it ends; `None` when it is time for another.
+    async fn hold(&self, authority: &RemoteAuthority) -> Option<WatchEnded> {
+        let command = authority.verb("resolver watch");
+        let started = self.link.exec_stream(&authority.target, &authority.paths, &command, START).await;
+        let stream = match started {
+            Ok(stream) => stream,
+            // A host that runs no second command on a session will not do so later either.
+            Err(error) if error.class() == Class::Refused => return Some(WatchEnded::Unknown(error.to_string())),
+            Err(error) => return Some(WatchEnded::Lost(error.to_string())),
+        };
+        let holding = async {
+            let mut watch = Watch::begin(stream).await?;
+            self.hear(HeardBy::Watch);
+            loop {
+                self.tell(watch.next().await?.as_ref());
+            }
+        };
+        let ended: Result<Result<(), WatchEnded>, _> =
+            timeout(HOLD.mul_f64(0.5 + rand::random::<f64>() / 2.0), holding).await;
+        ended.ok()?.err()
+    }
+
+    /// Says how changes are heard of. When that is new, the loop reads (what was stored meanwhile was not told) and publishes.
+    fn hear(&self, how: HeardBy) {
+        let is_new = self.heard_by.send_if_modified(|now| {
+            let is_new = std::mem::discriminant(now) != std::mem::discriminant(&how);
+            *now = how;
+            is_new
+        });
+        if is_new {
+            self.wake.notify_one();
+        }
+    }
+
+    fn version(&self) -> Option<StoreVersion> {
+        self.held.borrow().as_ref().map(|held| held.snapshot.store_version.clone())
+    }
+
+    /// Wakes the loop, unless it holds that version.
+    fn tell(&self, version: Option<&StoreVersion>) {
+        if version != self.version().as_ref() {
+            self.wake.notify_one();
+        }
+    }
+}
+
+/// Waits until what is held names another source.
+async fn another(held: &mut HeldReader, source: &Source, store: &Arc<dyn RegistryStore>) {
+    let same = |held: &Option<Arc<Held>>| {
+        let next = held.as_ref().map(|held| next_source(&held.snapshot, &held.target, store.clone()));
+        match (&next, source) {
+            (Some(Source::Remote(next)), Source::Remote(now)) => next == now,
+            (Some(Source::Store(_)), Source::Store(_)) => true,
+            _ => false,
+        }
+    };
+    if held.wait_for(|held| !same(held)).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// Full jitter, drawn after the cap.
+fn pause(failures: u32, draw: f64) -> Duration {
+    BASE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(CAP).mul_f64(draw.clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_to_their_cap_and_are_drawn_from_the_whole_range() {
+        let whole = |failures| pause(failures, 1.0);
+        assert_eq!([whole(1), whole(2), whole(7), whole(400)], [BASE, 2 * BASE, CAP, CAP]);
+        assert_eq!(pause(400, 0.0), Duration::ZERO);
+    }
+}

@@ -1,0 +1,17 @@
+use super::placed::Placed;
+use super::stdio;
+use crate::cmd::fleet::Fleet;
+use crate::config::Env;
+use crate::exit::{Failure, Outcome, Verb};
+use stado_fleet::link::relay::serve;
+use std::sync::Arc;
+
+/// `resolver relay`: the far side of a multiplex, over standard input and output. It ends with them.
+pub(crate) async fn relay(env: &Env) -> Verb {
+    let fleet = Fleet::open(env)?;
+    let io = stdio::take("relay").map_err(Failure::usage)?;
+    serve(io, Arc::new(Placed::new(fleet)))
+        .await
+        .map_err(|error| Failure::here(format!("the relay ended: {error}")))?;
+    Ok(Outcome::Done)
+}
