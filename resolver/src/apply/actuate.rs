@@ -17,7 +17,6 @@ struct Serving {
 }
 
 /// An adapter with its open listeners.
-#[derive(Debug)]
 pub struct LentAdapter {
     /// Which.
     pub id: AdapterId,

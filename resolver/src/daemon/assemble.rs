@@ -235,7 +235,7 @@ pub(super) async fn start_gate(
     let handed = handed.filter(|bound| bound.addr == bind || (bind.port() == 0 && bound.addr.ip() == bind.ip()));
     let listener = handed.and_then(|bound| bound.into_listeners().into_iter().next());
     let first = match listener {
-        Some(listener) => Gate::start_on(listener, gate.clone(), verbs.clone()).await,
+        Some(listener) => Gate::start_on(Arc::new(listener), gate.clone(), verbs.clone()).await,
         None => Gate::start(gate.clone(), verbs.clone()).await,
     };
     let start = move || Gate::start(gate.clone(), verbs.clone());

@@ -82,11 +82,7 @@ pub(super) async fn run(mut bound: Bound, scheme: Scheme, shared: Arc<Shared>) -
 }
 
 /// The next connection of any listener, once no other loop waits for descriptors. `turn` says which one is asked first.
-async fn next(
-    listeners: &[Arc<TcpListener>],
-    turn: &mut usize,
-    shared: &Shared,
-) -> io::Result<(TcpStream, SocketAddr)> {
+async fn next(listeners: &[TcpListener], turn: &mut usize, shared: &Shared) -> io::Result<(TcpStream, SocketAddr)> {
     while shared.context.conn.descriptors.short() {
         sleep(PAUSE.0).await;
     }

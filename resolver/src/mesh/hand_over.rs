@@ -14,7 +14,6 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// One address of a name, with its open listeners.
-#[derive(Debug)]
 pub(crate) struct Lent {
     pub(crate) service: ServiceName,
     /// The address that people are given.
