@@ -1,7 +1,7 @@
 //! HTTP services by hostname, through the built daemon.
 use crate::support::home::{DEVMESHD, Home, STADO};
-use crate::support::process::Process;
-use crate::support::{PATIENCE, ports, wait_until};
+use crate::support::process::{Process, run};
+use crate::support::{PATIENCE, ports, program, wait_until};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -204,4 +204,42 @@ fn a_socket_that_a_service_manager_opened_is_served() {
     register(&home, "web", http("W"), &[]);
     assert_eq!(get(at.port(), "web.localhost", ""), (200, "W".into()));
     assert_eq!(listed(&home, "web")["endpoint"], format!("http://web.localhost:{}", at.port()));
+}
+
+/// A self-signed certificate for `name` and its key, made by openssl.
+fn pair(home: &Home, name: &str) -> (String, String) {
+    let file = |what: &str| home.file(&format!("{name}.{what}")).to_str().unwrap().to_owned();
+    let (cert, key, alt) = (file("crt"), file("key"), format!("subjectAltName=DNS:{name}"));
+    let args = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+    let rest = ["-subj", "/CN=test", "-addext", &alt, "-keyout", &key, "-out", &cert];
+    run(&mut home.command(program("openssl").unwrap(), &[&args[..], &rest[..]].concat())).ok();
+    (cert, key)
+}
+
+#[test]
+fn a_pair_alone_opens_https_and_one_that_does_not_fit_stops_the_start() {
+    needs!("openssl", "curl");
+    let (home, lease) = (Home::new(), ports::one());
+    let ((cert, key), (_, other)) = (pair(&home, "a.test"), pair(&home, "b.test"));
+    let bind = format!("127.0.0.1:{}", lease.port());
+    let serve = |more: &[&str]| {
+        let args = ["serve", "--docker-enabled=false", "--https-addr", &bind];
+        home.command(DEVMESHD, &[&args[..], more].concat())
+    };
+    let mismatch = run(&mut serve(&["--http-cert-file", &cert, "--http-key-file", &other])).exits(1);
+    assert!(mismatch.stderr.contains("load TLS certificate/key: "), "{}", mismatch.stderr);
+    let half = run(&mut serve(&["--http-cert-file", &cert])).exits(1);
+    assert!(half.stderr.contains("both http.cert_file and http.key_file are required for TLS"), "{}", half.stderr);
+    assert!(!home.file(".devmesh/run/devmesh.sock").exists(), "refused before there is a socket");
+
+    let mut command = serve(&["--http-cert-file", &cert, "--http-key-file", &key]);
+    let _daemon = Process::start(&mut command, &home.file("daemon.log"));
+    wait_until("the daemon answers", PATIENCE, || home.devmesh(&["health"]).code == 0);
+    register(&home, "a", http("A"), &["--http-host", "a.test"]);
+    let url = format!("https://a.test:{}", lease.port());
+    assert_eq!(listed(&home, "a")["endpoint"], url.as_str());
+    let resolve = format!("a.test:{}:127.0.0.1", lease.port());
+    let curl = program("curl").unwrap();
+    let args = ["--silent", "--show-error", "--resolve", &resolve, "--cacert", &cert, &url];
+    assert_eq!(run(&mut home.command(curl, &args)).ok().stdout, "A");
 }

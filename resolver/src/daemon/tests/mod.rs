@@ -6,6 +6,7 @@ mod ends;
 mod gate;
 mod hand_over;
 mod refresh;
+mod router;
 mod start;
 mod support;
 mod two_hosts;

@@ -76,7 +76,7 @@
     }
     if (t.active) lines.push(t.active + ' now');
     const total = http ? t.requests : t.opened;
-    if (!lines.length && total) lines.push(total.toLocaleString() + (http ? ' requests' : ' connections'));
+    if (!lines.length && total) lines.push(total.toLocaleString() + (http ? ' request' : ' connection') + (total === 1 ? '' : 's'));
     if (http && t.failed) lines.push(t.failed.toLocaleString() + ' failed');
     lines.forEach((text, i) => { if (i) cell.append(make('br')); cell.append(text); });
     return cell;

@@ -72,10 +72,14 @@ fn time(text: &str) -> String {
 
 fn traffic(row: &Row) -> String {
     match row.kind.as_str() {
-        "http" if row.traffic.requests > 0 => format!("{} requests", row.traffic.requests),
-        _ if row.traffic.opened > 0 => format!("{} connections", row.traffic.opened),
+        "http" if row.traffic.requests > 0 => counted(row.traffic.requests, "request"),
+        _ if row.traffic.opened > 0 => counted(row.traffic.opened, "connection"),
         _ => String::new(),
     }
+}
+
+fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// `3 services: 2 ready, 1 unavailable`

@@ -1,0 +1,83 @@
+//! HTTP services of the fleet by hostname, beside those of the mesh.
+use super::support::*;
+use crate::http::HttpConfig;
+use stado_fleet::ledger::ResolverState;
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// Answers every connection once with `word`.
+async fn web(word: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = [0u8; 4096];
+            let _ = stream.read(&mut head).await;
+            let answer =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{word}", word.len());
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    addr
+}
+
+async fn get(router: u16, host: &str) -> String {
+    answer_to(router, &format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
+}
+
+fn warned(state: &ResolverState, text: &str) -> bool {
+    state.warnings.iter().any(|warning| warning.contains(text))
+}
+
+#[tokio::test]
+async fn an_http_adapter_has_a_hostname_and_gives_way_to_the_mesh() {
+    let host = Host::new();
+    let (api, mine, router) = (web("fleet").await, web("mesh").await, port());
+    let adapters = [("shop.api", "me", Some(port())), ("db", "me", Some(port()))];
+    let services =
+        |api: SocketAddr| [("shop.api", "me", format!("http://{api}")), ("db", "me", format!("tcp://{api}"))];
+    host.push(&host.registry(1, &adapters, &services(api))).await;
+    let mut config = host.config();
+    let http = HttpConfig { http: Some(SocketAddr::from(([127, 0, 0, 1], router))), ..HttpConfig::default() };
+    config.http = Some(http);
+    let daemon = Running::start(config);
+    host.serving().await;
+    until_answered(router, "shop-api.localhost", "fleet").await;
+    assert!(get(router, "db.localhost").await.starts_with("HTTP/1.1 404"), "tcp services have no hostname");
+    let index =
+        answer_to(router, "GET /services.json HTTP/1.1\r\nHost: stado.localhost\r\nConnection: close\r\n\r\n").await;
+    let listed = format!("\"address\":\"http://shop-api.localhost:{router}\"");
+    assert!(index.contains(&listed) && index.contains("\"id\":\"fleet/db/me\""), "{index}");
+
+    // The service moves: the next request goes where it is.
+    let moved = web("moved").await;
+    host.push(&host.registry(2, &adapters, &services(moved))).await;
+    until_answered(router, "shop-api.localhost", "moved").await;
+
+    let socket = host.config().mesh.socket;
+    let body =
+        format!(r#"{{"name":"shop.api","kind":"http","backend":{{"host":"127.0.0.1","port":{}}}}}"#, mine.port());
+    let mut control = tokio::net::UnixStream::connect(&socket).await.unwrap();
+    let head = format!(
+        "POST /v1/registrations HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    control.write_all((head + &body).as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    control.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    assert!(get(router, "shop-api.localhost").await.ends_with("mesh"));
+    let loser =
+        "shop.api adapter for consumer me is not reached by hostname: hostname shop-api.localhost is already owned";
+    host.until_state("the loser is named", |state| warned(state, loser)).await;
+    daemon.stop().await;
+}
+
+async fn until_answered(router: u16, host: &str, word: &str) {
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !get(router, host).await.ends_with(word) {
+        assert!(tokio::time::Instant::now() < deadline, "not answered by {word}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
