@@ -9,7 +9,11 @@ use stado_fleet::store::RegistryStore;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
+
+/// How long a client waits for news that may allow what it asks for.
+const RENEWAL: Duration = Duration::from_secs(1);
 
 /// This host's authority and directory, behind the gate.
 #[derive(Debug)]
@@ -46,6 +50,16 @@ impl Verbs for GateVerbs {
         Box::pin(async move {
             // It ends with an error when its reader is gone, which is how it ends.
             let _ = tell(self.store.as_ref(), stream).await;
+        })
+    }
+
+    fn renew(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            let mut held = self.held.clone();
+            let now = held.borrow_and_update().as_ref().map(|held| held.snapshot.store_version.clone());
+            self.wake.notify_one();
+            let newer = held.wait_for(|held| held.as_ref().map(|held| &held.snapshot.store_version) != now.as_ref());
+            let _ = tokio::time::timeout(RENEWAL, newer).await;
         })
     }
 

@@ -117,10 +117,17 @@ impl Handler for Admission {
         reply: ChannelOpenHandle,
         _: &mut Session,
     ) -> Result<(), russh::Error> {
-        let allowed = self.permits.endpoint(host, port);
-        match allowed {
-            Ok(endpoint) => channels::direct(channel, endpoint, reply, self.client.clone()),
+        match candidates(host, port) {
             Err(why) => reply.reject(refusal(1, format!("stado gate: {why}"))).await,
+            Ok(candidates) => {
+                let (permits, client) = (self.permits.clone(), self.client.clone());
+                tokio::spawn(async move {
+                    match permits.first(&candidates).await {
+                        Ok(endpoint) => channels::direct(channel, endpoint, reply, client),
+                        Err(why) => reply.reject(refusal(1, format!("stado gate: {why}"))).await,
+                    }
+                });
+            }
         }
         Ok(())
     }
@@ -210,30 +217,44 @@ pub(super) struct Permits {
 
 impl Admit for Permits {
     fn admit(&self, endpoint: SocketAddr) -> Admitting<'_> {
-        let answer = self.allows(endpoint);
-        let refused = |why| Refusal::new(Code::Forbidden, format!("stado gate: {why}"));
-        Box::pin(std::future::ready(answer.map_err(refused)))
+        Box::pin(async move {
+            let answer = self.first(&[endpoint]).await;
+            answer.map(drop).map_err(|why| Refusal::new(Code::Forbidden, format!("stado gate: {why}")))
+        })
     }
 }
 
+/// The loopback endpoints that `host:port` may stand for.
+fn candidates(host: &str, port: u32) -> Result<Vec<SocketAddr>, String> {
+    let port = u16::try_from(port).ok().filter(|p| *p != 0).ok_or_else(|| format!("{port} is no port"))?;
+    if host.eq_ignore_ascii_case("localhost") {
+        return Ok(vec![([127, 0, 0, 1], port).into(), (std::net::Ipv6Addr::LOCALHOST, port).into()]);
+    }
+    let ip = host.parse::<std::net::IpAddr>().ok().filter(std::net::IpAddr::is_loopback);
+    ip.map(|ip| vec![SocketAddr::new(ip, port)]).ok_or_else(|| format!("{host} is no loopback address"))
+}
+
 impl Permits {
-    /// The endpoint behind `host:port`, if this client may open it.
-    fn endpoint(&self, host: &str, port: u32) -> Result<SocketAddr, String> {
-        let port = u16::try_from(port).ok().filter(|p| *p != 0).ok_or_else(|| format!("{port} is no port"))?;
-        let candidates: Vec<SocketAddr> = if host.eq_ignore_ascii_case("localhost") {
-            vec![([127, 0, 0, 1], port).into(), (std::net::Ipv6Addr::LOCALHOST, port).into()]
-        } else {
-            let ip: std::net::IpAddr = host.parse().map_err(|_| format!("{host} is no loopback address"))?;
-            vec![SocketAddr::new(ip, port)]
+    /// The first of `candidates` that this client may open. A client may have heard of a change before this host has: what
+    /// is not allowed is asked for once more when the directory was read again.
+    async fn first(&self, candidates: &[SocketAddr]) -> Result<SocketAddr, String> {
+        let allowed = || {
+            let mut why = "there is no such endpoint".to_owned();
+            for endpoint in candidates {
+                match self.allows(*endpoint) {
+                    Ok(()) => return Ok(*endpoint),
+                    Err(refused) => why = refused,
+                }
+            }
+            Err(why)
         };
-        let mut why = format!("{host} is no loopback address");
-        for endpoint in candidates.into_iter().filter(|c| c.ip().is_loopback()) {
-            match self.allows(endpoint) {
-                Ok(()) => return Ok(endpoint),
-                Err(refused) => why = refused,
+        match allowed() {
+            Ok(endpoint) => Ok(endpoint),
+            Err(_) => {
+                self.shared.verbs.renew().await;
+                allowed()
             }
         }
-        Err(why)
     }
 
     fn allows(&self, endpoint: SocketAddr) -> Result<(), String> {

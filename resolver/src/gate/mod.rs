@@ -54,6 +54,8 @@ pub trait Verbs: Send + Sync + std::fmt::Debug {
     fn run<'a>(&'a self, argv: &'a [String], stdin: Vec<u8>) -> Running<'a>;
     /// Tells the versions of this host's store over `stream` until its reader is gone: `resolver watch`.
     fn watch(&self, stream: ChannelStream) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Reads the directory again: what is asked for may be newer than what is held. Returns when there is news, or soon.
+    fn renew(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Whether a channel may lead to `endpoint` (a loopback address of this host); else why not, in one sentence.
     fn allows(&self, endpoint: SocketAddr) -> Result<(), String>;
 }

@@ -20,6 +20,8 @@ const SHORT: Duration = Duration::from_secs(20);
 #[derive(Debug, Default)]
 struct Echo {
     allowed: Mutex<HashSet<SocketAddr>>,
+    /// Allowed once the directory is read again.
+    late: Mutex<HashSet<SocketAddr>>,
     /// How often a verb ran.
     runs: std::sync::atomic::AtomicUsize,
 }
@@ -38,6 +40,11 @@ impl Verbs for Echo {
             while stream.read(&mut [0; 1]).await.is_ok_and(|n| n > 0) {}
             self.runs.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         })
+    }
+    fn renew(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let late = std::mem::take(&mut *self.late.lock().unwrap());
+        self.allowed.lock().unwrap().extend(late);
+        Box::pin(std::future::ready(()))
     }
     fn allows(&self, endpoint: SocketAddr) -> Result<(), String> {
         let allowed = self.allowed.lock().unwrap().contains(&endpoint);

@@ -176,6 +176,22 @@ async fn what_is_refused_is_said_in_the_words_of_the_far_side_and_the_rest_goes_
 }
 
 #[tokio::test]
+async fn an_endpoint_that_the_client_heard_of_first_is_looked_for_once_more() {
+    let rig = Rig::start().await;
+    for carrier in ["multiplex", "direct-tcpip"] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = listener.local_addr().unwrap();
+        rig.verbs.late.lock().unwrap().insert(endpoint);
+        let link = rig.link();
+        match carrier {
+            "multiplex" => drop(open(&link, &rig, endpoint).await.unwrap()),
+            _ => drop(link.open(&host(), &rig.paths(), endpoint, SHORT).await.unwrap()),
+        }
+        listener.accept().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_reader_that_never_reads_slows_only_itself_and_loses_nothing() {
     let rig = Rig::start().await;
     let (mut lazy, mut flood, link) = pair(&rig).await;
