@@ -140,7 +140,13 @@ fn a_hundred_hand_overs_under_load_refuse_nobody_and_cut_nothing() {
     assert!(first.wait().success());
     let (low, high) = (held.iter().min().unwrap(), held.iter().max().unwrap());
     eprintln!("descriptors of {ROUNDS} generations: {low} to {high}");
-    assert!(high - low <= 16, "{held:?}");
+    // What is open at the moment of a look differs; what each generation leaves behind would add up.
+    let median = |some: &[usize]| {
+        let mut some = some.to_vec();
+        some.sort_unstable();
+        some[some.len() / 2]
+    };
+    assert!(median(&held[ROUNDS - 20..]) <= median(&held[..20]) + 8, "{held:?}");
     assert!(last.ended().is_none());
     assert!(last.stop().success());
     assert!(!home.file(".devmesh/run/devmesh.sock").exists());

@@ -96,7 +96,12 @@ fn debian(home: &Home) -> PathBuf {
     ] {
         std::fs::create_dir_all(root.join(dir)).unwrap();
     }
-    std::fs::write(root.join("etc/ca-certificates.conf"), "").unwrap();
+    // A store is never empty; without any other certificate, Debian's tool would leave the last bundle as it was.
+    let another = root.join("usr/share/ca-certificates/another.crt").display().to_string();
+    let curve = "ec_paramgen_curve:prime256v1";
+    let request = ["req", "-x509", "-newkey", "ec", "-pkeyopt", curve, "-nodes", "-subj", "/CN=another", "-days", "2"];
+    tool(home, "openssl", &[&request[..], &["-keyout", "another.key", "-out", &another]].concat()).ok();
+    std::fs::write(root.join("etc/ca-certificates.conf"), "another.crt\n").unwrap();
     root
 }
 

@@ -47,6 +47,21 @@ impl Home {
         }
     }
 
+    /// Waits until nobody listens on a port of this home: the threads that carry connections are not the runtime's, and
+    /// close their listeners a moment after it was dropped. A killed process takes them with it.
+    pub(crate) fn until_free(&self) {
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        let taken = |at: SocketAddr| {
+            std::net::TcpListener::bind(at).is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
+        };
+        let held =
+            |port| taken((Ipv4Addr::LOCALHOST, port).into()) || taken((std::net::Ipv6Addr::LOCALHOST, port).into());
+        while (self.first_port..self.first_port + PORTS).any(held) {
+            assert!(std::time::Instant::now() < deadline, "a port of this home is still held");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     pub(crate) fn start(&self) -> Arc<Mesh> {
         Mesh::start(self.config(), context()).unwrap()
     }

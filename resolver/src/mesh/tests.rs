@@ -306,6 +306,7 @@ fn every_acknowledged_port_comes_back_after_a_kill() {
             }
         });
         runtime.shutdown_timeout(Duration::from_secs(5));
+        home.until_free();
     }
     assert!(acknowledged.len() >= 10, "the story needs acknowledged ports: {}", acknowledged.len());
 }
