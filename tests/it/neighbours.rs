@@ -126,6 +126,36 @@ fn another_account_is_refused_even_where_the_files_would_let_it_in() {
 }
 
 #[test]
+fn another_account_is_handed_nothing_even_where_the_files_would_let_it_in() {
+    needs!("root", "curl", "setpriv");
+    let home = Home::new();
+    let mut daemon = start(&home, &[]);
+    home.devmesh(&["register", "--name", "a", "--backend", &echo("x").to_string(), "--once"]).ok();
+    let socket = home.file(".devmesh/run/devmesh.sock");
+    let open = |path: &std::path::Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    for dir in ["", ".devmesh", ".devmesh/run"] {
+        open(&home.file(dir), 0o755);
+    }
+    open(&socket, 0o666);
+    let ask = |command: &mut Command| {
+        let upgrade = ["-H", "Connection: Upgrade", "-H", "Upgrade: stado-hand-over/0", "-w", " %{http_code}"];
+        let url = "http://stado/v1/hand-over";
+        run(command.args(["-s", "--max-time", "20", "-X", "POST", "--unix-socket"]).arg(&socket).args(upgrade).arg(url))
+            .ok()
+            .stdout
+    };
+    let mut stranger = Command::new("setpriv");
+    stranger.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "curl"]);
+    let answer = ask(&mut stranger);
+    assert!(answer.contains(r#""code":"unauthorized""#) && answer.ends_with(" 403"), "{answer}");
+    // Its own account gets further: only the version of the words is not understood.
+    let answer = ask(&mut Command::new("curl"));
+    assert!(answer.ends_with(" 426"), "{answer}");
+    assert!(daemon.ended().is_none());
+    assert_eq!(home.devmesh(&["health"]).code, 0);
+}
+
+#[test]
 fn services_are_listed_by_owner() {
     let home = Home::new();
     let _daemon = start(&home, &[]);

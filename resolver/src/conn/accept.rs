@@ -2,7 +2,7 @@
 use super::Backend;
 use super::bind::{self, Bound};
 use super::descriptors::Claim;
-use super::listener::Listener;
+use super::listener::{self, Listener};
 use super::shared::Shared;
 use super::walk;
 use std::future::poll_fn;
@@ -20,8 +20,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// Runs until the frontend stops accepting, and gives the listeners back: dropping them closes them.
-pub(super) async fn run(mut bound: Bound, shared: Arc<Shared>) -> Bound {
-    let mut listeners = bound.listeners.drain(..).filter_map(|listener| Listener::new(listener, &shared)).collect();
+pub(super) async fn run(mut bound: Bound, listeners: Vec<Arc<std::net::TcpListener>>, shared: Arc<Shared>) -> Bound {
+    let mut listeners = listeners.into_iter().filter_map(|listener| Listener::new(listener, &shared)).collect();
     accept_all(&mut listeners, &shared).await;
     bound.listeners.extend(listeners.into_iter().filter_map(Listener::back));
     bound.missing_half = shared.missing_half();
@@ -42,7 +42,7 @@ async fn accept_all(listeners: &mut Vec<Listener>, shared: &Arc<Shared>) {
             () = stop.cancelled() => return,
             accepted = next(listeners, &mut turn, shared) => accepted,
             () = sleep_until(retry_at), if shared.misses_a_half() => {
-                listeners.extend(retry_half(shared).await.and_then(|half| Listener::new(half, shared)));
+                listeners.extend(retry_half(shared).await.and_then(|half| Listener::new(listener::unwatched(half, shared)?, shared)));
                 retry = (retry * 2).min(RETRY.1);
                 retry_at = Instant::now() + retry;
                 continue;

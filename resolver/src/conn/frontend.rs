@@ -1,7 +1,7 @@
 //! The handle of a running frontend.
 use super::bind::{Bound, Lent};
 use super::shared::Shared;
-use super::{Backend, Context, FrontendId, accept};
+use super::{Backend, Context, FrontendId, accept, listener};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -18,11 +18,13 @@ impl Frontend {
     /// Starts accepting on `bound`. `budget` is the deadline of a dial or channel open (3 s for mesh services, 10 s or
     /// `connect_seconds` for adapters). A frontend with a consumer answers refused HTTP clients with the 502 of fleet
     /// contract §4.5; others are closed. Must run inside a tokio runtime.
-    pub fn start(bound: Bound, id: FrontendId, backend: Backend, budget: Duration, context: Context) -> Self {
+    pub fn start(mut bound: Bound, id: FrontendId, backend: Backend, budget: Duration, context: Context) -> Self {
         let shared = Arc::new(Shared::new(id, backend, budget, bound.missing_half.clone(), context));
         shared.context.own.enter(bound.addr, Arc::clone(&shared.id.service));
+        // Here and not on the lane: a hand-over a moment later must find them.
+        let listeners = bound.listeners.drain(..).filter_map(|bound| listener::unwatched(bound, &shared)).collect();
         let lane = shared.context.lanes.next().unwrap_or_else(Handle::current);
-        let accepting = lane.spawn(accept::run(bound, Arc::clone(&shared)));
+        let accepting = lane.spawn(accept::run(bound, listeners, Arc::clone(&shared)));
         Self { shared, accepting: Some(accepting) }
     }
 

@@ -13,24 +13,14 @@ use tokio::net::TcpListener;
 pub(super) struct Listener(AsyncFd<Arc<std::net::TcpListener>>);
 
 impl Listener {
-    /// Takes a listener over from the runtime that it was bound in. One that cannot be watched here is closed, and said.
+    /// Watches it in the runtime that this is called in. One that cannot be watched here is closed, and said.
     #[expect(
         deprecated,
         reason = "what replaces it is unsafe, for descriptors that may close early; a std listener owns its own"
     )]
-    pub(super) fn new(bound: TcpListener, shared: &Shared) -> Option<Self> {
-        let watched = bound.into_std().and_then(|listener| {
-            let listener = Arc::new(listener);
-            shared.lendable.add(&listener);
-            AsyncFd::with_interest(listener, Interest::READABLE)
-        });
-        match watched {
-            Ok(listener) => Some(Self(listener)),
-            Err(error) => {
-                tracing::error!(target: "stado::mesh", frontend = %shared.id.bind, %error, "listener_lost");
-                None
-            }
-        }
+    pub(super) fn new(listener: Arc<std::net::TcpListener>, shared: &Shared) -> Option<Self> {
+        let watched = AsyncFd::with_interest(listener, Interest::READABLE);
+        watched.inspect_err(|error| lost(error, shared)).ok().map(Self)
     }
 
     /// Gives it back to the runtime that this is called in.
@@ -48,6 +38,17 @@ impl Listener {
             }
         }
     }
+}
+
+/// Takes a listener over from the runtime that it was bound in. From here on it can be lent.
+pub(super) fn unwatched(bound: TcpListener, shared: &Shared) -> Option<Arc<std::net::TcpListener>> {
+    let listener = Arc::new(bound.into_std().inspect_err(|error| lost(error, shared)).ok()?);
+    shared.lendable.add(&listener);
+    Some(listener)
+}
+
+fn lost(error: &io::Error, shared: &Shared) {
+    tracing::error!(target: "stado::mesh", frontend = %shared.id.bind, %error, "listener_lost");
 }
 
 /// One call does it all.

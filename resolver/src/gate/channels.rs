@@ -35,6 +35,10 @@ pub(super) struct Client {
     tasks: TaskTracker,
     commands: AtomicUsize,
     relays: AtomicUsize,
+    /// Channels that stay for as long as the session does and carry nothing by themselves: a multiplex, a watch.
+    standing: AtomicUsize,
+    /// Streams of multiplexes.
+    streams: AtomicUsize,
     held: AtomicBool,
     closes: AtomicUsize,
     /// Cancelled when the session has ended: a relay that only waits for its service would not notice.
@@ -46,9 +50,9 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(peer: SocketAddr, tasks: TaskTracker) -> Arc<Self> {
         let zero = || AtomicUsize::new(0);
-        let (commands, relays, closes) = (zero(), zero(), zero());
+        let (commands, relays, closes, standing, streams) = (zero(), zero(), zero(), zero(), zero());
         let (held, gone, changed) = (AtomicBool::new(false), CancellationToken::new(), tokio::sync::Notify::new());
-        Arc::new(Self { peer, tasks, commands, relays, held, closes, gone, changed })
+        Arc::new(Self { peer, tasks, commands, relays, standing, streams, held, closes, gone, changed })
     }
 
     /// Commands that run now.
@@ -63,7 +67,7 @@ impl Client {
 
     /// Whether nothing is carried now.
     pub(super) fn is_idle(&self) -> bool {
-        self.open() == 0
+        self.open() <= self.standing.load(Ordering::Relaxed) && self.streams.load(Ordering::Relaxed) == 0
     }
 
     fn open(&self) -> usize {
@@ -118,6 +122,35 @@ impl Carrier for Counted {
     }
 }
 
+/// Counts something else while it lives.
+pub(super) struct Also {
+    client: Arc<Client>,
+    counter: fn(&Client) -> &AtomicUsize,
+}
+
+impl Also {
+    /// A stream of a multiplex.
+    pub(super) fn stream(client: Arc<Client>) -> Self {
+        Self::new(client, |client| &client.streams)
+    }
+
+    fn standing(client: Arc<Client>) -> Self {
+        Self::new(client, |client| &client.standing)
+    }
+
+    fn new(client: Arc<Client>, counter: fn(&Client) -> &AtomicUsize) -> Self {
+        counter(&client).fetch_add(1, Ordering::Relaxed);
+        Self { client, counter }
+    }
+}
+
+impl Drop for Also {
+    fn drop(&mut self) {
+        (self.counter)(&self.client).fetch_sub(1, Ordering::Relaxed);
+        self.client.changed.notify_one();
+    }
+}
+
 /// Connects to `endpoint` and answers the open; then copies both ways until both ends are done. Half-closes are passed
 /// on; a reset of either side resets the other.
 pub(super) fn direct(channel: Channel<Msg>, endpoint: SocketAddr, reply: ChannelOpenHandle, client: Arc<Client>) {
@@ -156,6 +189,7 @@ pub(super) fn direct(channel: Channel<Msg>, endpoint: SocketAddr, reply: Channel
 pub(super) fn multiplex(channel: Channel<Msg>, permits: Permits, client: Arc<Client>) {
     client.tasks.clone().spawn(async move {
         let (peer, gone) = (client.peer, client.gone.clone());
+        let _standing = Also::standing(client.clone());
         let stream = ChannelStream::drained(channel, Counted::new(client, false));
         tokio::select! {
             served = relay::serve(stream, Arc::new(permits)) => if let Err(error) = served {
@@ -170,6 +204,7 @@ pub(super) fn multiplex(channel: Channel<Msg>, permits: Permits, client: Arc<Cli
 pub(super) fn watch(channel: Channel<Msg>, verbs: Arc<dyn Verbs>, client: Arc<Client>) {
     client.tasks.clone().spawn(async move {
         let gone = client.gone.clone();
+        let _standing = Also::standing(client.clone());
         let stream = ChannelStream::new(channel, Counted::new(client, false));
         tokio::select! {
             () = verbs.watch(stream) => {}

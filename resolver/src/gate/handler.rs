@@ -27,7 +27,7 @@ pub(super) struct Admission {
 
 impl Admission {
     pub(super) fn new(shared: Arc<Shared>, client: Arc<Client>, key: watch::Sender<Option<KeyData>>) -> Self {
-        let permits = Permits { shared: shared.clone(), key };
+        let permits = Permits { shared: shared.clone(), client: client.clone(), key };
         Self { shared, client, permits, waiting: HashMap::new() }
     }
 
@@ -211,6 +211,7 @@ impl Admission {
 #[derive(Clone)]
 pub(super) struct Permits {
     shared: Arc<Shared>,
+    client: Arc<Client>,
     /// Tells the connection's task which key came in.
     key: watch::Sender<Option<KeyData>>,
 }
@@ -221,6 +222,10 @@ impl Admit for Permits {
             let answer = self.first(&[endpoint]).await;
             answer.map(drop).map_err(|why| Refusal::new(Code::Forbidden, format!("stado gate: {why}")))
         })
+    }
+
+    fn counted(&self) -> Option<Box<dyn Send>> {
+        Some(Box::new(channels::Also::stream(self.client.clone())))
     }
 }
 

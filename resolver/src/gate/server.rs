@@ -234,6 +234,7 @@ impl Connection {
         let _gone = self.client.gone.clone().drop_guard();
         let handle = self.session.handle();
         let mut keys = server.shared.keys.current();
+        let mut leaving = false;
         let why = loop {
             let expiry = match self.still_known(&keys.borrow_and_update()) {
                 Ok(expiry) => expiry,
@@ -245,7 +246,10 @@ impl Connection {
                 changed = keys.changed() => if changed.is_err() { break "the gate is closing" },
                 () = tokio::time::sleep(expiry) => {}
                 () = self.client.changed.notified() => if self.client.worn_out() { break "the session is renewed" },
-                () = server.leave.cancelled(), if self.client.is_idle() => break "another daemon serves this gate now",
+                () = server.leave.cancelled(), if !leaving => leaving = true,
+            }
+            if leaving && self.client.is_idle() {
+                break "another daemon serves this gate now";
             }
         };
         tracing::info!(target: "stado::fleet", "stado gate: session of {} ended: {why}", self.client.peer);

@@ -31,6 +31,10 @@ pub type Admitting<'a> = Pin<Box<dyn Future<Output = Result<(), Refusal>> + Send
 pub trait Admit: Send + Sync + 'static {
     /// Whether `endpoint` may be dialled; else why not.
     fn admit(&self, endpoint: SocketAddr) -> Admitting<'_>;
+    /// Something to hold for as long as a stream lives, for whoever counts them.
+    fn counted(&self) -> Option<Box<dyn Send>> {
+        None
+    }
 }
 
 /// Serves one multiplex over `io` until the other end closes it; its streams are then reset.
@@ -87,6 +91,7 @@ where
 }
 
 async fn stream(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, admit: &dyn Admit) {
+    let _counted = admit.counted();
     let dialled = {
         let gone = std::future::poll_fn(|cx| respond.poll_reset(cx));
         tokio::select! {

@@ -19,9 +19,10 @@ async fn with_open_stream() -> (Host, Running, Client, u16, Echo) {
 async fn a_drain_stops_accepting_at_once_and_ends_as_soon_as_the_streams_end() {
     let (host, daemon, mut client, port, _echo) = with_open_stream().await;
     daemon.shutdown.signal();
-    until("no more accepting", || std::net::TcpStream::connect(("127.0.0.1", port)).is_err().then_some(())).await;
     let draining = || daemon.said.lock().unwrap().iter().any(|a| matches!(a, Announcement::Draining(1))).then_some(());
     until("the announcement", draining).await;
+    // Only now: a probe that is still accepted is a stream too, and would be counted.
+    until("no more accepting", || std::net::TcpStream::connect(("127.0.0.1", port)).is_err().then_some(())).await;
     assert_eq!(client.ask("2").await.as_deref(), Some("db 2"));
     drop(client);
     daemon.ended().await.unwrap();

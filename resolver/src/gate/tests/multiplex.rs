@@ -300,3 +300,33 @@ async fn a_closing_gate_resets_the_services_and_tells_the_clients() {
         tokio::task::yield_now().await;
     }
 }
+
+/// A daemon that was taken over keeps its gate's streams, and no session without one: a watch or a multiplex alone does not
+/// keep it alive.
+#[tokio::test]
+async fn a_gate_that_leaves_keeps_streams_and_lets_idle_sessions_go() {
+    let mut rig = Rig::start().await;
+    let (mut stream, mut service, _link) = pair(&rig).await;
+    let idle = rig.link();
+    idle.exec(&host(), &rig.paths(), "/opt/stado/bin/stado resolver snapshot", b"", limits()).await.unwrap();
+    let gate = rig.gate.take().unwrap();
+    let listener = gate.lend().unwrap();
+    gate.leave();
+    stream.write_all(b"on").await.unwrap();
+    service.read_exact(&mut [0; 2]).await.unwrap();
+    let ends = async {
+        while gate.open() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_millis(300), ends).await.is_err(), "the stream is carried on");
+    stream.shutdown().await.unwrap();
+    drop(service);
+    drop(stream);
+    let deadline = tokio::time::Instant::now() + SHORT;
+    while gate.open() > 0 {
+        assert!(tokio::time::Instant::now() < deadline, "{} are left", gate.open());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(listener);
+}
