@@ -1,15 +1,18 @@
 //! The server behind the proxies that `tests/bench/http-speed` measures: as little work for a request as there can be.
 //!
-//! `GET /1k` is 1 KiB, `GET /1g` is 1 GiB; `Connection: close` is obeyed. It says its port in one line and ends with its
-//! standard input.
+//! `GET /1k` is 1 KiB, `GET /1g` is 1 GiB, `GET /ws` a WebSocket that returns every byte, `GET /events` an event every two
+//! milliseconds that says when it was written (nanoseconds of the wall clock); `Connection: close` is obeyed. It says its port
+//! in one line and ends with its standard input.
 #![allow(clippy::print_stdout)]
 use std::io;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 const KIB: usize = 1 << 10;
 const GIB: usize = 1 << 30;
 const PART: usize = 256 * KIB;
+const EVERY: Duration = Duration::from_millis(2);
 
 #[tokio::main]
 async fn main() -> io::Result<()> {
@@ -43,7 +46,11 @@ async fn serve(mut stream: TcpStream) -> io::Result<()> {
         };
         let rest = held.split_off(end + 4);
         let head = std::mem::replace(&mut held, rest).to_ascii_lowercase();
-        if head.starts_with(b"get /1g ") {
+        if head.starts_with(b"get /ws ") {
+            return echo(stream).await;
+        } else if head.starts_with(b"get /events ") {
+            return events(stream).await;
+        } else if head.starts_with(b"get /1g ") {
             large(&mut stream).await?;
         } else {
             stream.write_all(&small).await?;
@@ -61,4 +68,31 @@ async fn large(stream: &mut TcpStream) -> io::Result<()> {
         stream.write_all(&part).await?;
     }
     Ok(())
+}
+
+/// A WebSocket for a client with RFC 6455's own sample key: every byte goes back as it came.
+async fn echo(mut stream: TcpStream) -> io::Result<()> {
+    let accepted = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+    stream.write_all(accepted.as_bytes()).await?;
+    let mut part = vec![0; 16 * KIB];
+    loop {
+        match stream.read(&mut part).await? {
+            0 => return Ok(()),
+            read => stream.write_all(part.get(..read).unwrap_or_default()).await?,
+        }
+    }
+}
+
+/// Until the client goes. `X-Accel-Buffering` is how a server asks nginx not to keep an answer back.
+async fn events(mut stream: TcpStream) -> io::Result<()> {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
+                X-Accel-Buffering: no\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).await?;
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let event = format!("data: {now}\n\n");
+        stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).await?;
+    }
 }

@@ -20,11 +20,11 @@ def free_port():
 
 
 def certificate(folder, host):
-    """A self-made pair for `host`."""
+    """A self-made pair for `host` and for localhost."""
     cert, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "9",
-         "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}", "-keyout", key, "-out", cert],
+         "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host},DNS:localhost", "-keyout", key, "-out", cert],
         check=True, capture_output=True)
     (folder / "pair.pem").write_text(cert.read_text() + key.read_text())
     return cert, key
@@ -39,6 +39,7 @@ class Proxy:
         self.folder, self.hosts, self.cert, self.key = folder / self.name, hosts, cert, key
         self.folder.mkdir()
         self.http, self.https = free_port(), free_port()
+        self.http2 = self.http  # where HTTP/2 is spoken in clear text
         self.log = (self.folder / "log").open("w")
         self.process = None
 
@@ -104,6 +105,10 @@ class Stado(Proxy):
 class Nginx(Proxy):
     name = "nginx"
 
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.http2 = free_port()  # this version speaks either HTTP/1 or HTTP/2 on a port
+
     @staticmethod
     def version():
         return first_version("nginx", "-v")
@@ -117,7 +122,7 @@ class Nginx(Proxy):
 daemon off; pid {self.folder}/pid; error_log stderr; {user} worker_processes auto;
 events {{ worker_connections 8192; }}
 http {{
-  access_log off; {temp} client_max_body_size 0; client_header_timeout 30s;
+  access_log off; {temp} client_max_body_size 0; client_header_timeout 30s; keepalive_requests 1000000;
   map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
   server {{ {self.listen("default_server")} server_name _; return 404; }}
   {hosts}
@@ -127,13 +132,14 @@ http {{
 
     def listen(self, more=""):
         return (f"listen 127.0.0.1:{self.http} {more}; listen 127.0.0.1:{self.https} ssl http2 {more};"
+                f" listen 127.0.0.1:{self.http2} http2 {more};"
                 f" ssl_certificate {self.cert}; ssl_certificate_key {self.key};")
 
     def host(self, host, port):
         down = "" if port else "down"
         name = host.replace(".", "_")
         return f"""
-  upstream {name} {{ server 127.0.0.1:{port or 9} {down}; keepalive 64; }}
+  upstream {name} {{ server 127.0.0.1:{port or 9} {down}; keepalive 64; keepalive_requests 1000000; }}
   server {{
     {self.listen()} server_name {host};
     location / {{
