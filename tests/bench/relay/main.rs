@@ -1,6 +1,6 @@
-//! Relays beside `ssh -N -L`, with the same sshd, keys and cipher in one run: bulk, small messages, opens, idle memory, CPU.
-//! `cargo bench --bench relay`. It reports, as a table of Markdown; nothing here judges. `ROUNDS` and `MIB` in the
-//! environment make it longer or shorter.
+//! Relays beside `ssh -N -L`, with the same sshd, keys and cipher in one run: bulk, small messages, opens, idle memory, CPU,
+//! neighbours that are slow or busy, and a far host 20 ms away. `tests/bench/relay/run` builds and starts it in a network of
+//! its own. It reports; nothing here fails because something is slow.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,15 +17,46 @@
 #[macro_use]
 #[path = "../../it/support/mod.rs"]
 mod support;
+mod delay;
+mod lines;
+mod results;
 mod service;
+mod table;
+mod usage;
 mod way;
 mod work;
 
-use std::collections::BTreeMap;
-use way::Way;
+use results::Results;
+use std::path::PathBuf;
+use std::time::Duration;
+use way::{Kind, Way};
+use work::Work;
 
-fn number(name: &str, otherwise: usize) -> usize {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+const USAGE: &str = "relay [--rounds N] [--mib MIB] [--only near|far] [--table FILE]";
+
+struct Options {
+    rounds: usize,
+    mib: u64,
+    only: Option<String>,
+    table: Option<PathBuf>,
+}
+
+impl Options {
+    fn parse() -> Self {
+        let mut options = Self { rounds: 3, mib: 256, only: None, table: None };
+        let mut rest = std::env::args().skip(1).filter(|argument| argument != "--bench");
+        while let Some(flag) = rest.next() {
+            let value = rest.next().unwrap_or_else(|| panic!("{flag} needs a value\n{USAGE}"));
+            match flag.as_str() {
+                "--rounds" => options.rounds = value.parse().expect(USAGE),
+                "--mib" => options.mib = value.parse().expect(USAGE),
+                "--only" => options.only = Some(value),
+                "--table" => options.table = Some(value.into()),
+                other => panic!("no option {other}\n{USAGE}"),
+            }
+        }
+        options
+    }
 }
 
 fn main() {
@@ -33,38 +64,43 @@ fn main() {
     if std::env::args().any(|arg| arg == "--list" || arg == "--exact") {
         return;
     }
-    if support::program("sshd").is_none() {
-        println!("sshd is missing (Debian: apt-get install openssh-server)");
+    let options = Options::parse();
+    if support::program("sshd").is_none() || support::program("ssh").is_none() {
+        println!("sshd or ssh is missing (Debian: apt-get install openssh-server openssh-client)");
         return;
     }
-    let (rounds, mib) = (number("ROUNDS", 3), number("MIB", 256));
-    let endpoint = service::start();
-    let ways = [Way::openssh(endpoint), Way::direct(endpoint), Way::multiplex(endpoint)];
-    let mut seen: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
-    // The ways take turns, so that what else the machine does hits all of them.
-    for round in 0..rounds {
-        for (w, way) in ways.iter().enumerate() {
-            for (line, work) in work::ALL.iter().enumerate() {
-                if round > 0 && work.once {
-                    continue;
+    usage::raise_descriptor_limit();
+    let load = usage::load_average();
+    let service = service::start();
+    let mut results = Results::default();
+    let wants = |what: &str| options.only.as_deref().is_none_or(|only| only == what);
+    // One distance after the other, so that few daemons stand idle beside what is measured.
+    if wants("near") {
+        let ways = Kind::ALL.map(|kind| Way::start(kind, service, None));
+        rounds(&ways, work::NEAR, &options, &mut results);
+    }
+    if wants("far") {
+        let ways = Kind::ALL.map(|kind| Way::start(kind, service, Some(Duration::from_millis(10))));
+        rounds(&ways, work::FAR, &options, &mut results);
+    }
+    let page = table::render(&results, options.rounds, options.mib, &[load, usage::load_average()]);
+    println!("{page}");
+    if let Some(path) = &options.table {
+        table::write(path, &page);
+    }
+}
+
+/// The ways take turns, each round beginning with another one, so that what else the machine does hits all of them.
+fn rounds(ways: &[Way], works: &[Work], options: &Options, results: &mut Results) {
+    for round in 0..options.rounds {
+        for work in works.iter().filter(|work| round == 0 || !work.once) {
+            for turn in 0..ways.len() {
+                let way = &ways[(turn + round) % ways.len()];
+                eprintln!("round {} of {}: {}, {}", round + 1, options.rounds, way.kind.name(), work.name);
+                for (line, value) in (work.run)(way, options.mib) {
+                    results.add(line, way.kind, round, value);
                 }
-                eprintln!("round {round}: {} {}", way.name, work.name);
-                seen.entry((line, w)).or_default().extend((work.run)(way, mib));
             }
         }
     }
-    println!("| | {} |", ways.iter().map(|w| w.name).collect::<Vec<_>>().join(" | "));
-    println!("|---|{}", "---|".repeat(ways.len()));
-    for (line, work) in work::ALL.iter().enumerate() {
-        let values: Vec<f64> = (0..ways.len()).map(|w| middle(&seen[&(line, w)])).collect();
-        let cells = values.iter().map(|value| format!("{value:.1} ({:.2})", value / values[0]));
-        println!("| {}, {} | {} |", work.name, work.unit, cells.collect::<Vec<_>>().join(" | "));
-    }
-    println!("\nMedians of {rounds} rounds; in brackets, as a multiple of the first column.");
-}
-
-fn middle(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
