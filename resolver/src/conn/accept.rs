@@ -8,6 +8,7 @@ use super::walk;
 use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
@@ -19,27 +20,33 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 /// How often a missing half is tried again: fast at first, a holder that stays is asked seldom.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// Runs until the frontend stops accepting, and gives the listeners back: dropping them closes them.
-pub(super) async fn run(mut bound: Bound, listeners: Vec<Arc<std::net::TcpListener>>, shared: Arc<Shared>) -> Bound {
+/// Runs until the frontend stops accepting, and gives the listeners back: dropping them closes them. `lane`: the one that it
+/// runs on, if it does.
+pub(super) async fn run(
+    mut bound: Bound,
+    listeners: Vec<Arc<std::net::TcpListener>>,
+    shared: Arc<Shared>,
+    lane: Option<usize>,
+) -> Bound {
     let mut listeners = listeners.into_iter().filter_map(|listener| Listener::new(listener, &shared)).collect();
-    accept_all(&mut listeners, &shared).await;
+    accept_all(&mut listeners, &shared, lane).await;
     bound.listeners.extend(listeners.into_iter().filter_map(Listener::back));
     bound.missing_half = shared.missing_half();
     bound
 }
 
-async fn accept_all(listeners: &mut Vec<Listener>, shared: &Arc<Shared>) {
+async fn accept_all(listeners: &mut Vec<Listener>, shared: &Arc<Shared>, lane: Option<usize>) {
     // Both families, also while one is missing.
     let _counted = shared.context.descriptors.count(2);
     let mut turn = 0usize;
     let mut pause = PAUSE.0;
     let mut retry = RETRY.0;
     let mut retry_at = Instant::now() + retry;
-    let stop = shared.stop.clone();
+    let mut stopped = pin!(shared.stop.cancelled());
     loop {
         let accepted = tokio::select! {
             biased;
-            () = stop.cancelled() => return,
+            () = &mut stopped => return,
             accepted = next(listeners, &mut turn, shared) => accepted,
             () = sleep_until(retry_at), if shared.misses_a_half() => {
                 listeners.extend(retry_half(shared).await.and_then(|half| Listener::new(listener::unwatched(half, shared)?, shared)));
@@ -54,16 +61,16 @@ async fn accept_all(listeners: &mut Vec<Listener>, shared: &Arc<Shared>) {
                 let admitted = tokio::select! {
                     biased;
                     admitted = wait_for_descriptors(client, shared) => admitted,
-                    () = stop.cancelled() => return,
+                    () = &mut stopped => return,
                 };
                 let (client, claim) = admitted;
-                take(client, claim, peer, shared);
+                take(client, claim, peer, shared, lane);
             }
             Err(error) if ends_one_connection(&error) => {}
             Err(error) => {
                 shared.context.descriptors.warn(&error.to_string(), shared.id.bind);
                 tokio::select! {
-                    () = stop.cancelled() => return,
+                    () = &mut stopped => return,
                     () = sleep(pause) => {}
                 }
                 pause = (pause * 2).min(PAUSE.1);
@@ -125,11 +132,11 @@ async fn wait_for_descriptors(client: TcpStream, shared: &Shared) -> (TcpStream,
 
 /// One load of the backend, then a task of its own: on a lane, or beside the session that leads to another host. What is
 /// refused here costs no task.
-fn take(client: TcpStream, claim: Claim, peer: SocketAddr, shared: &Arc<Shared>) {
+fn take(client: TcpStream, claim: Claim, peer: SocketAddr, shared: &Arc<Shared>, near: Option<usize>) {
     let backend = shared.backend.load_full();
     let Some(entry) = walk::admit(&client, peer, &backend, shared) else { return };
     let far = matches!(&*backend, Backend::Fleet(route) if !route.local);
-    let lane = if far { None } else { shared.context.lanes.least() };
+    let lane = if far { None } else { shared.context.lanes.least(near) };
     let (runtime, place) = lane.map_or((&shared.home, None), |(runtime, place)| (runtime, Some(place)));
     let connection = walk::connection(client, backend, entry, claim, place, Arc::clone(shared));
     shared.connections.spawn_on(connection, runtime);

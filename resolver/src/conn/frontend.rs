@@ -23,8 +23,9 @@ impl Frontend {
         shared.context.own.enter(bound.addr, Arc::clone(&shared.id.service));
         // Here and not on the lane: a hand-over a moment later must find them.
         let listeners = bound.listeners.drain(..).filter_map(|bound| listener::unwatched(bound, &shared)).collect();
-        let lane = shared.context.lanes.next().unwrap_or_else(Handle::current);
-        let accepting = lane.spawn(accept::run(bound, listeners, Arc::clone(&shared)));
+        let (runtime, lane) =
+            shared.context.lanes.next().map_or_else(|| (Handle::current(), None), |(runtime, n)| (runtime, Some(n)));
+        let accepting = runtime.spawn(accept::run(bound, listeners, Arc::clone(&shared), lane));
         Self { shared, accepting: Some(accepting) }
     }
 

@@ -18,7 +18,8 @@ pub(super) struct Direction {
     flow: Flow,
     parked: Vec<u8>,
     written: usize,
-    pipe: Option<Pipe>,
+    /// Boxed, since few directions have one.
+    pipe: Option<Box<Pipe>>,
     pipes: Option<Pipes>,
     /// Bulk moved since the last look at the pipe.
     busy: bool,
@@ -158,7 +159,7 @@ impl Direction {
         note: &mut impl FnMut(Seen<'_>),
     ) -> Poll<io::Result<()>> {
         if self.pipe.is_none() {
-            self.pipe = self.pipes.as_ref().and_then(Pipes::make);
+            self.pipe = self.pipes.as_ref().and_then(Pipes::make).map(Box::new);
         }
         let Some(pipe) = &self.pipe else {
             self.flow.no_bulk();

@@ -56,7 +56,7 @@ impl<C: Side, S: Side> Relay<C, S> {
     }
 
     /// Runs to the end. Dropped before it, both ends are reset.
-    pub(super) async fn run(mut self, entry: &mut Entry) -> Ending {
+    pub(super) async fn run(&mut self, entry: &mut Entry) -> Ending {
         if !self.up.parked().is_empty() {
             entry.up(Seen::Bytes(self.up.parked()));
         }

@@ -21,6 +21,7 @@ pub(crate) use bulk::Bulk;
 use driver::{Broken, Ending, Relay};
 use pipe::Pipes;
 use remote::RemoteSide;
+use side::Side;
 use stado_fleet::fault::Blame;
 use stado_fleet::link::RemoteStream;
 use std::pin::Pin;
@@ -37,12 +38,27 @@ pub(crate) enum End<'a> {
 
 /// Relays until both directions have ended, one side is reset, or a half-closed pair was silent for `linger`. `early`: bytes
 /// of the client that were taken already.
-pub(super) async fn relay(client: TcpStream, upstream: Upstream, early: Vec<u8>, entry: &mut Entry, context: &Context) {
-    let client = End::Socket(&client);
+pub(super) async fn relay(
+    client: &TcpStream,
+    upstream: Upstream,
+    early: Vec<u8>,
+    entry: &mut Entry,
+    context: &Context,
+) {
+    let client = End::Socket(client);
     match upstream {
         Upstream::Local(service) => relay_ends(client, End::Socket(&service), early, entry, context).await,
         Upstream::Remote(service) => relay_ends(client, End::Stream(service), early, entry, context).await,
     };
+}
+
+/// Runs a relay in memory of its own.
+fn beside<'a, C, S>(mut relay: Relay<C, S>, entry: &'a mut Entry) -> Pin<Box<dyn Future<Output = Ending> + Send + 'a>>
+where
+    C: Side + Send + 'a,
+    S: Side + Send + 'a,
+{
+    Box::pin(async move { relay.run(entry).await })
 }
 
 /// [`relay`] between two ends of any kind. Whether it ended as it should; else an end that is no socket of ours was dropped
@@ -55,18 +71,19 @@ pub(crate) async fn relay_ends(
     context: &Context,
 ) -> bool {
     let (linger, pipes) = (context.limits.linger, Pipes::new(&context.descriptors));
+    // A future is as large as its largest part: between two sockets, the common pair, the relay is part of it, else beside it.
     let ending = match (client, service) {
         (End::Socket(client), End::Socket(service)) => {
             Relay::new(TcpSide::new(client), TcpSide::new(service), early, linger, &pipes).run(entry).await
         }
         (End::Socket(client), End::Stream(service)) => {
-            Relay::new(TcpSide::new(client), RemoteSide::new(service), early, linger, &pipes).run(entry).await
+            beside(Relay::new(TcpSide::new(client), RemoteSide::new(service), early, linger, &pipes), entry).await
         }
         (End::Stream(client), End::Socket(service)) => {
-            Relay::new(RemoteSide::new(client), TcpSide::new(service), early, linger, &pipes).run(entry).await
+            beside(Relay::new(RemoteSide::new(client), TcpSide::new(service), early, linger, &pipes), entry).await
         }
         (End::Stream(client), End::Stream(service)) => {
-            Relay::new(RemoteSide::new(client), RemoteSide::new(service), early, linger, &pipes).run(entry).await
+            beside(Relay::new(RemoteSide::new(client), RemoteSide::new(service), early, linger, &pipes), entry).await
         }
     };
     let done = matches!(ending, Ending::Done);
