@@ -10,6 +10,7 @@ mod resolver;
 mod service;
 mod storage;
 mod tls;
+mod vault;
 
 pub use directory::*;
 pub use mesh::*;
@@ -18,6 +19,7 @@ pub use resolver::*;
 pub use service::*;
 pub use storage::*;
 pub use tls::*;
+pub use vault::*;
 
 /// `stado`: everything.
 #[derive(Debug, Parser)]
@@ -50,6 +52,9 @@ pub enum StadoCommand {
     /// Certificates for local names
     #[command(subcommand)]
     Tls(TlsCommand),
+    /// Secrets of this host, encrypted, for consumers that were granted them
+    #[command(subcommand)]
+    Vault(VaultCommand),
     /// Check this host: daemon, socket, loopback
     Doctor(RowsArgs),
 }

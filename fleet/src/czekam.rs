@@ -5,23 +5,30 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// An announced wait. It ends by [`Wait::settle`]; dropped without it, it ends as given up.
+/// A wait. Once announced it ends by [`Wait::settle`], [`Wait::done`] or [`Wait::failed`]; dropped without, as given up.
 #[derive(Debug)]
 pub struct Wait {
     what: String,
     place: String,
     id: String,
     began: Instant,
-    told: bool,
+    opening: String,
+    announced: bool,
 }
 
 /// Says `czekam: <what>; gdzie: <place>; rodzaj: <kind>; od: <UTC time>; id: <pid>-<n>`.
 pub fn begin(what: &str, place: &str, kind: &str) -> Wait {
+    let mut wait = quietly(what, place, kind);
+    wait.announce();
+    wait
+}
+
+/// A wait that is announced only when it turns out to be long.
+pub fn quietly(what: &str, place: &str, kind: &str) -> Wait {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let line = opening(what, place, kind, Timestamp::now(), &id);
-    tracing::warn!(target: "stado::fleet", "{line}");
-    Wait { what: what.into(), place: place.into(), id, began: Instant::now(), told: false }
+    let opening = opening(what, place, kind, Timestamp::now(), &id);
+    Wait { what: what.into(), place: place.into(), id, began: Instant::now(), opening, announced: false }
 }
 
 /// Awaits `future` and announces it only when it takes longer than `blink`.
@@ -44,25 +51,45 @@ pub async fn when_long<T, E: std::fmt::Display>(
 }
 
 impl Wait {
+    /// Says the opening line, and gives it.
+    pub fn announce(&mut self) -> String {
+        self.announced = true;
+        tracing::warn!(target: "stado::fleet", "{}", self.opening);
+        self.opening.clone()
+    }
+
     /// Ends the wait with what it waited for: `koniec czekania: …` or `blad czekania: …; przyczyna: <cause>`.
     pub fn settle<T, E: std::fmt::Display>(mut self, result: Result<T, E>) -> Result<T, E> {
         match &result {
             Ok(_) => self.tell(None),
             Err(e) => self.tell(Some(&e.to_string())),
-        }
+        };
         result
     }
 
-    fn tell(&mut self, cause: Option<&str>) {
-        self.told = true;
+    /// It has come. A wait that was not announced ends without a word.
+    pub fn done(mut self) {
+        if self.announced {
+            self.tell(None);
+        }
+    }
+
+    /// It will not come; the line that is said, also of a wait that was not announced.
+    pub fn failed(mut self, cause: &str) -> String {
+        self.tell(Some(cause))
+    }
+
+    fn tell(&mut self, cause: Option<&str>) -> String {
+        self.announced = false;
         let line = closing(&self.what, &self.place, self.began.elapsed().as_secs(), cause, &self.id);
         tracing::warn!(target: "stado::fleet", "{line}");
+        line
     }
 }
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        if !self.told {
+        if self.announced {
             self.tell(Some("given up"));
         }
     }
@@ -84,6 +111,16 @@ fn closing(what: &str, place: &str, seconds: u64, cause: Option<&str>, id: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quiet_wait_gives_its_lines_to_whoever_asks() {
+        let mut wait = quietly("x", "y", "vault");
+        let opening = wait.announce();
+        assert!(opening.starts_with("czekam: x; gdzie: y; rodzaj: vault; od: "), "{opening}");
+        let failed = wait.failed("z");
+        assert!(failed.starts_with("blad czekania: x; gdzie: y; trwalo: 0s; przyczyna: z; id: "), "{failed}");
+        assert_eq!(failed.rsplit("id: ").next(), opening.rsplit("id: ").next());
+    }
 
     #[test]
     fn the_lines_are_those_of_the_contract() {

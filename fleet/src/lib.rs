@@ -1,8 +1,8 @@
 //! What exists in a Stado fleet, who may use it, where it runs, and how to reach it.
 //!
 //! This crate knows no listener. Each module uses only those before it in this order, which a test holds to:
-//! name, fault, wire, disk, czekam, document, validate, directory, admit, edit, last_good, forwards, ledger, store, link,
-//! authority.
+//! name, fault, wire, disk, czekam, document, validate, directory, admit, edit, last_good, forwards, ledger, store, vault,
+//! link, authority.
 //!
 //! Without the feature `full` only [`name`], [`fault`] and [`wire`] are built.
 
@@ -39,6 +39,8 @@ pub mod link;
 pub mod store;
 #[cfg(feature = "full")]
 pub mod validate;
+#[cfg(feature = "full")]
+pub mod vault;
 
 #[cfg(test)]
 #[cfg(feature = "full")]

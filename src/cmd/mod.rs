@@ -9,8 +9,11 @@ mod resolver;
 mod run;
 mod serve;
 mod service;
+mod stopped;
 mod storage;
 mod tls;
+mod vault;
 mod write;
 
 pub use run::{devmesh, devmeshd, stado};
+pub(crate) use stopped::until_stopped;

@@ -1,9 +1,9 @@
 //! Parse, start the log, run the verb on a runtime, turn its end into an exit code.
-use super::{directory, registry, resolver, serve, service, storage, tls};
+use super::{directory, registry, resolver, serve, service, storage, tls, vault};
 use crate::args::{
     self, ConsumerCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, LogArgs, LogLevel,
     PathCommand, RegistryCommand, ResolverCommand, ServiceCommand, ServicesCommand, StadoCommand, StorageCommand,
-    TlsCommand,
+    TlsCommand, VaultCommand,
 };
 use crate::config::Env;
 use crate::exit::{self, Failure, Outcome, Verb, Voice};
@@ -22,6 +22,7 @@ pub fn stado() -> ExitCode {
         StadoCommand::Service(command) => verb(&parsed.log, service_verb(command, &env)),
         StadoCommand::Doctor(args) => verb(&parsed.log, service::doctor(args, &env)),
         StadoCommand::Storage(StorageCommand::Serve(args)) => verb(&parsed.log, storage::serve(args, &env)),
+        StadoCommand::Vault(command) => verb(&parsed.log, vault_verb(command, &env)),
         StadoCommand::Tls(command) => verb(&parsed.log, tls_verb(command, &env)),
         StadoCommand::Registry(command) => verb(&parsed.log, registry_verb(command, &env)),
         StadoCommand::Resolver(ResolverCommand::Serve(args)) => serve::resolver(&args, &parsed.log, &env),
@@ -137,6 +138,19 @@ async fn tls_verb(command: TlsCommand, env: &Env) -> Verb {
         TlsCommand::Trust(args) => tls::trust(args, env).await,
         TlsCommand::Export(args) => tls::export(args, env).await,
         TlsCommand::Status(args) => tls::status(args, env).await,
+    }
+}
+
+async fn vault_verb(command: VaultCommand, env: &Env) -> Verb {
+    match command {
+        VaultCommand::Init(args) => vault::init(args, env).await,
+        VaultCommand::Put(args) => vault::put(args, env).await,
+        VaultCommand::Get(args) => vault::get(args, env).await,
+        VaultCommand::List(args) => vault::list(args, env).await,
+        VaultCommand::Remove(args) => vault::remove(args, env).await,
+        VaultCommand::Grant(args) => vault::grant(args, env).await,
+        VaultCommand::Revoke(args) => vault::revoke(args, env).await,
+        VaultCommand::Serve(args) => vault::serve(args, env).await,
     }
 }
 

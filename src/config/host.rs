@@ -29,6 +29,8 @@ pub struct HostConfig {
     pub forwards_dir: PathBuf,
     /// Where the registry is kept.
     pub storage: Storage,
+    /// `object_api`, as it stands in the configuration file.
+    pub object_api: Option<serde_json::Value>,
     /// Keys and host keys.
     pub link: LinkConfig,
     /// Address of the host from which this process was started over SSH.
@@ -46,6 +48,7 @@ impl HostConfig {
             absolute(env, "STADO_RESOLVER_STATE_FILE")?.unwrap_or_else(|| stado_home.join("resolver-state.json"));
         let user = user(env, &home);
         let own_target = own_target(env, &own, &own_path)?;
+        let file = FleetFile::find(env)?;
         Ok(Self {
             asked: asked(target, own_target.as_ref())?,
             target: own_target,
@@ -54,7 +57,8 @@ impl HostConfig {
             gate_bind: address(&own, &own_path, "gate.bind")?,
             published: PublishedPaths::beside(&state),
             forwards_dir: env.path("STADO_FORWARDS_DIR").unwrap_or_else(|| stado_home.join("forwards")),
-            storage: Storage::read(&FleetFile::find(env)?, env)?,
+            storage: Storage::read(&file, env)?,
+            object_api: file.value("object_api").cloned(),
             link: link(env, &home, &stado_home, &user)?,
             // "client port server port", set by sshd.
             ssh_client: env.text("SSH_CONNECTION")?.and_then(|c| c.split(' ').next().map(str::to_owned)),
@@ -77,6 +81,7 @@ impl HostConfig {
             ("api_bind", self.api_bind != other.api_bind),
             ("gate.bind", self.gate_bind != other.gate_bind),
             ("storage", self.storage != other.storage),
+            ("object_api", self.object_api != other.object_api),
         ];
         all.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
     }

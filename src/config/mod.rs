@@ -19,7 +19,7 @@ pub use host::HostConfig;
 pub(crate) use inherited::inherited;
 pub use layers::{Layers, Setting, Source};
 pub use mesh::{MeshLayers, MeshSettings};
-pub(crate) use objects::object_access;
+pub(crate) use objects::{ObjectFlags, address, object_config, object_role, pair};
 
 use stado_fleet::fault::{Blame, Class, Faulty};
 

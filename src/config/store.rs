@@ -36,7 +36,8 @@ impl HostConfig {
         Writer { user: self.user.clone(), host, from: self.ssh_client.clone() }
     }
 
-    fn routes(&self) -> PublishedRoutes {
+    /// What this host's resolver has published.
+    pub(crate) fn routes(&self) -> PublishedRoutes {
         let last_good = LastGood::new(self.stado_home.join("cache"));
         PublishedRoutes { published: self.published.clone(), last_good, me: self.target.clone() }
     }

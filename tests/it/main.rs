@@ -49,3 +49,5 @@ mod start_story;
 mod state_story;
 mod storage_story;
 mod tls_story;
+mod vault_keyring;
+mod vault_story;

@@ -1,7 +1,8 @@
 //! `stado storage serve`: the store of one host, used by another through the object API and by its own commands.
 use crate::support::fleet::Fleet;
 use crate::support::home::STADO;
-use crate::support::process::run;
+use crate::support::process::{Process, run};
+use crate::support::python;
 use crate::support::{PATIENCE, wait_for};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -90,4 +91,95 @@ fn an_object_api_answers_a_client_that_is_not_ours() {
     assert_eq!(wrong.stdout, r#"{"error":"unauthorized"}"#);
     curl(&["-X", "DELETE", &object]).ok();
     assert!(server.stop().success());
+}
+
+/// Where a server says that it is.
+fn url_of(server: &Process) -> String {
+    wait_for("the object API says where it is", PATIENCE, || {
+        let log = server.log();
+        Some(log.split_once("object API at ")?.1.split_once(' ')?.0.to_owned())
+    })
+}
+
+#[test]
+fn every_route_and_body_is_as_the_contract_says_to_a_client_in_another_language() {
+    needs!("python3");
+    let fleet = Fleet::on_loopback_without_sshd(&["authority"]);
+    let home = &fleet.hosts[0].home;
+    let (token, release) = (home.write(".stado/object-token", TOKEN), home.write(".stado/release-token", "release"));
+    let all = json!(["get", "put", "list", "stat", "delete"]);
+    let namespaces = json!({
+        "probierz": {"token_file": "~/.stado/object-token", "prefix_policies": [{"prefix": "queue/", "actions": all}]},
+        "releases": {"token_file": "~/.stado/release-token", "prefix_policies": [{"prefix": "", "actions": all}]}
+    });
+    home.stado(&["tls", "init"]).ok();
+    home.stado(&["tls", "export", "localhost", "--output", "."]).ok();
+    home.write("ca.pem", home.stado(&["tls", "export"]).ok().stdout);
+    let config = |more: Value| {
+        let mut api = json!({"bind": "127.0.0.1:0", "namespaces": namespaces});
+        api.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        home.write(".stado/config.json", json!({ "object_api": api }).to_string());
+    };
+    let files = [token.to_str().unwrap(), release.to_str().unwrap()];
+    let judged = |url: &str, more: &[&str]| {
+        let args = ["--url", url, "--token-file", files[0], "--release-token-file", files[1]];
+        let run = python::client(home, "object_client.py", &[&args, more].concat()).ok();
+        assert!(run.stdout.ends_with("everything is as the contract says\n"), "{}", run.stdout);
+    };
+
+    config(json!({}));
+    let server = home.start("plain", STADO, &["storage", "serve"]);
+    let url = url_of(&server);
+    assert!(url.starts_with("http://"), "{url}");
+    judged(&url, &[]);
+    assert!(server.stop().success());
+
+    // The release of the first run is there for good: another store.
+    let _ = std::fs::remove_dir_all(home.file(".stado/local-storage"));
+    config(json!({"bind": "0.0.0.0:0", "tls": {"cert_file": "~/localhost.pem", "key_file": "~/localhost-key.pem"}}));
+    let server = home.start("tls", STADO, &["storage", "serve"]);
+    let url = url_of(&server);
+    assert!(url.starts_with("https://0.0.0.0:"), "with TLS, beyond loopback: {url}");
+    judged(&url.replace("0.0.0.0", "localhost"), &["--ca", "ca.pem"]);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn the_daemon_serves_the_object_api_when_it_is_told_to() {
+    let mut fleet = Fleet::on_loopback_without_sshd(&["authority"]);
+    fleet.service("orders", "authority", "tcp", 5432, "shop");
+    let home = &fleet.hosts[0].home;
+    home.write(".stado/object-token", TOKEN);
+    let policies = json!([{"prefix": "registry.json", "actions": ["get", "put", "stat"]}]);
+    let namespaces = json!({"probierz": {"token_file": "~/.stado/object-token", "prefix_policies": policies}});
+    let api = json!({"serve": true, "bind": "127.0.0.1:0", "namespaces": namespaces});
+    home.write(".stado/config.json", json!({ "object_api": api }).to_string());
+    fleet.push("authority").ok();
+    let host = fleet.host("authority");
+    host.serve();
+    let url = host.ready()["object_api"].as_str().unwrap().to_owned();
+    let text = host.home.stado(&["resolver", "status"]).ok().stdout;
+    assert!(text.contains(&format!("\nobject-api {url}\n")), "{text}");
+
+    // Another home reads the registry through it, also after the next daemon has taken over.
+    let desk = crate::support::home::Home::new();
+    desk.write(".stado/storage-token", TOKEN);
+    let stado = json!({"url": url, "token_file": "~/.stado/storage-token"});
+    desk.write(".stado/config.json", json!({"storage": {"backend": "stado", "stado": stado}}).to_string());
+    let pulled = || desk.stado(&["registry", "pull", "--generation-only"]).ok().stdout;
+    let before = pulled();
+    let mut next = host.home.start("next", STADO, &["resolver", "serve", "--take-over"]);
+    next.expect("took over from the daemon");
+    next.expect(&format!("object API at {url}"));
+    assert_eq!(pulled(), before);
+    assert!(host.daemon().wait().success());
+    assert_eq!(pulled(), before);
+
+    // A change of the section needs a restart, and a reload says so.
+    let api = json!({"serve": false});
+    host.home.write(".stado/config.json", json!({ "object_api": api }).to_string());
+    next.signal(rustix::process::Signal::HUP);
+    next.expect("object_api");
+    assert!(!next.log().contains(TOKEN));
+    assert!(next.stop().success());
 }

@@ -27,7 +27,7 @@ impl Routes for PublishedRoutes {
         });
         serves.ok_or_else(|| {
             format!(
-                "storage.stado.url names stado://service/{service} for consumer {consumer}, and this host's resolver \
+                "the address stado://service/{service} for consumer {consumer} is an adapter's, and this host's resolver \
                  publishes no such adapter; see `stado resolver status`"
             )
         })

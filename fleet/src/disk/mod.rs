@@ -1,9 +1,11 @@
 //! The only file writer: atomic replace, locks, owner-checked reads, owner-only modes (design, rule 5).
+mod append;
 mod aside;
 mod lock;
 mod read;
 mod write;
 
+pub use append::append_line;
 pub use aside::{KEPT_ASIDE, set_aside};
 pub use lock::{Lock, LockAttempt};
 pub use read::{read, read_unlinked};

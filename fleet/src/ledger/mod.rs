@@ -100,6 +100,9 @@ pub struct ResolverState {
     /// How streams reach each host that was asked for (an addition of Stado).
     #[serde(deserialize_with = "null_is_missing", skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkState>,
+    /// Where the object API is that the daemon serves (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object_api: Option<String>,
     /// How changes of the registry are heard of: `watched`, or `read every refresh_seconds: <why>` (an addition of Stado).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<String>,

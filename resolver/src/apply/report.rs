@@ -31,7 +31,7 @@ pub struct FleetReport {
     pub warnings: Vec<String>,
 }
 
-/// What is not served outside the walk: the mesh, the gate, containers.
+/// What is, and is not, served outside the walk: the mesh, the gate, containers, the object API.
 #[derive(Debug, Clone, Default)]
 pub struct Elsewhere {
     /// What makes this host less than ready.
@@ -40,6 +40,10 @@ pub struct Elsewhere {
     pub warnings: Vec<String>,
     /// The same, of the router.
     pub router: Vec<String>,
+    /// The object API of this daemon, when it serves one.
+    pub object_api: Option<String>,
+    /// Its namespaces that are closed.
+    pub closed: Vec<Unserved>,
 }
 
 /// Where reports go.
@@ -73,9 +77,10 @@ impl Reporter {
         last_good_refusal: Option<&'static str>,
     ) {
         self.say_warnings(&listeners.warnings);
+        let object_api = self.elsewhere.borrow().object_api.clone();
         {
             let elsewhere = self.elsewhere.borrow();
-            listeners.unserved.extend(elsewhere.unserved.iter().cloned());
+            listeners.unserved.extend(elsewhere.unserved.iter().chain(&elsewhere.closed).cloned());
             listeners.warnings.extend(elsewhere.warnings.iter().chain(&elsewhere.router).cloned());
         }
         let report = FleetReport {
@@ -99,6 +104,7 @@ impl Reporter {
             compose(state, &progress, held.as_deref(), listeners, last_good_refusal);
             state.links = links;
             state.changes = changes;
+            state.object_api = object_api;
         });
         self.report.send_if_modified(|last| {
             let changed = last.as_ref() != Some(&report);

@@ -49,6 +49,8 @@ pub struct Served {
     pub store_location: Option<String>,
     /// Where the gate listens.
     pub gate: Option<std::net::SocketAddr>,
+    /// Where the object API is.
+    pub object_api: Option<String>,
 }
 
 impl Served {
@@ -85,6 +87,8 @@ impl Served {
             return "fleet: none; this daemon serves the mesh of this host alone".to_owned();
         };
         let api = fleet.api.map_or_else(|| "no resolution API".to_owned(), |bind| format!("resolution API on {bind}"));
+        let objects = self.object_api.as_ref().map_or_else(String::new, |url| format!(", object API at {url}"));
+        let api = api + &objects;
         let unserved = match fleet.unserved.len() {
             0 => String::new(),
             n => format!(", {n} unserved"),

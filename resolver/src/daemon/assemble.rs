@@ -8,6 +8,7 @@ use super::handover::build::Built;
 use super::handover::reception::{self, Asking};
 use super::handover::take::{self, Taking};
 use super::mesh_side::{MeshSide, Others};
+use super::objects_side::{ObjectsSide, start_objects};
 use super::outside::Outside;
 use super::part::{Part, Place, Slot};
 use super::{DaemonError, Served};
@@ -30,6 +31,7 @@ pub(super) struct Daemon {
     pub(super) mesh: Part<MeshSide>,
     pub(super) fleet: Option<FleetSide>,
     pub(super) gate: Part<Gate>,
+    pub(super) objects: Part<ObjectsSide>,
     pub(super) ledger: Ledger,
     pub(super) version: &'static str,
     /// Processes that want to take over.
@@ -83,7 +85,7 @@ impl Daemon {
         let context = Context::new(Arc::new(NoFleet), ledger.clone());
         let others = Others { link: None, outside: None, door };
         let mesh = MeshSide::start(config, context, allocator(config), others, || {})?;
-        Ok(Self::of(config, ledger, asks, behind).with(Part::here(mesh), None, Part::none(), None))
+        Ok(Self::of(config, ledger, asks, behind).with(Part::here(mesh), None, (Part::none(), Part::none()), None))
     }
 
     async fn start_both(config: &Config, fleet: &FleetConfig, ledger: Ledger) -> Result<Self, DaemonError> {
@@ -110,7 +112,8 @@ impl Daemon {
             Part::start(slot, first, place, Some(outside.clone()), move || std::future::ready(start(&mut || {})));
         let side = prepared.run(context, ports, Some(text), None);
         let gate = start_gate(fleet, &side, outside.clone(), None).await;
-        Ok(Self::of(config, ledger, asks, behind).with(mesh, Some(side), gate, Some(outside)))
+        let objects = start_objects(fleet, &outside, None).await;
+        Ok(Self::of(config, ledger, asks, behind).with(mesh, Some(side), (gate, objects), Some(outside)))
     }
 
     /// Builds everything from what the running daemon hands over, and serves once that one gives the word.
@@ -145,6 +148,7 @@ impl Daemon {
             mesh: Part::none(),
             fleet: None,
             gate: Part::none(),
+            objects: Part::none(),
             ledger,
             version: config.version,
             asks,
@@ -161,12 +165,12 @@ impl Daemon {
         self,
         mesh: Part<MeshSide>,
         fleet: Option<FleetSide>,
-        gate: Part<Gate>,
+        (gate, objects): (Part<Gate>, Part<ObjectsSide>),
         outside: Option<Outside>,
     ) -> Self {
         let leavers = fleet.as_ref().map(|side| side.leavers.clone());
         self.behind.tell(mesh.slot().with(|side| side.mesh.clone()).as_ref(), leavers);
-        Self { mesh, fleet, gate, outside, ..self }
+        Self { mesh, fleet, gate, objects, outside, ..self }
     }
 
     /// How long streams may go on once the end was asked for.
@@ -189,6 +193,7 @@ impl Daemon {
             fleet,
             store_location: self.store_location.clone(),
             gate: self.gate.slot().with(Gate::local_addr),
+            object_api: self.objects.slot().with(|side| side.url.clone()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a daemon is started with. Values only: layers, environment and homes belong to the command line.
 use super::identity::Host;
+use crate::api::object;
 use crate::{docker, gate, http, mesh};
 use stado_fleet::authority::Refusals;
 use stado_fleet::ledger::PublishedPaths;
@@ -54,6 +55,8 @@ pub struct FleetConfig {
     pub api_bind: Option<SocketAddr>,
     /// The gate, when `gate.bind` is configured.
     pub gate: Option<gate::Config>,
+    /// The object API, when the daemon serves it (`object_api.serve`); an error is why its configuration cannot be used.
+    pub objects: Option<Result<object::Config, String>>,
     /// Where state, waits, answers and the lock are.
     pub paths: PublishedPaths,
     /// Where the forward markers are.

@@ -3,6 +3,7 @@
 use super::assemble::Daemon;
 use super::fleet_side::{Ended, FleetSide};
 use super::mesh_side::MeshSide;
+use super::objects_side::ObjectsSide;
 use super::{DaemonError, Shutdown};
 use crate::apply::report::Reporter;
 use crate::apply::state::Phase;
@@ -17,14 +18,14 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// Ends all parts. `ended`: the fleet side ended by itself, with an error that is returned here.
 pub(super) async fn drain(daemon: Daemon, ended: Option<()>, shutdown: &Shutdown) -> Result<(), DaemonError> {
     let grace = daemon.grace();
-    let Daemon { mesh, fleet, gate, behind, .. } = daemon;
-    let (mesh, gate) = (mesh.take().await, gate.take().await);
+    let Daemon { mesh, fleet, gate, objects, behind, .. } = daemon;
+    let (mesh, gate, objects) = (mesh.take().await, gate.take().await, objects.take().await);
     let Stopped { walk, reporter, link, result } = match fleet {
         None => Stopped { walk: None, reporter: None, link: None, result: Ok(()) },
         Some(side) => stop_loop(side, ended.is_some()).await,
     };
     let closing = async {
-        tokio::join!(close_mesh(mesh), close_walk(walk, grace), close_gate(gate));
+        tokio::join!(close_mesh(mesh), close_walk(walk, grace), close_gate(gate), close_objects(objects, grace));
     };
     tokio::select! {
         biased;
@@ -82,6 +83,12 @@ async fn close_mesh(mesh: Option<MeshSide>) {
 async fn close_walk(walk: Option<Walk>, grace: Duration) {
     if let Some(walk) = walk {
         walk.close(grace).await;
+    }
+}
+
+async fn close_objects(objects: Option<ObjectsSide>, grace: Duration) {
+    if let Some(objects) = objects {
+        objects.server.close(grace).await;
     }
 }
 

@@ -14,6 +14,7 @@ mod gate_verbs;
 mod handover;
 pub mod identity;
 mod mesh_side;
+mod objects_side;
 mod outside;
 mod part;
 mod router_ports;

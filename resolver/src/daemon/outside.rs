@@ -1,10 +1,12 @@
 //! What the fleet's state file tells of the daemon's other parts: what is not served, and which containers are refused.
 use super::part::Place;
+use crate::api::object::Closed;
 use crate::apply::report::Elsewhere;
 use crate::docker;
 use crate::http::FleetView;
 use stado_fleet::ledger::{Unserved, stamp};
 use stado_fleet::wire::RefusedList;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -65,6 +67,35 @@ impl Outside {
     pub(super) fn served(&self, what: &str) {
         self.elsewhere.send_modify(|all| all.unserved.retain(|row| row.service != what));
         self.wake.notify_one();
+    }
+
+    /// The object API is served there.
+    pub(super) fn objects_at(&self, url: &str) {
+        self.elsewhere.send_modify(|all| all.object_api = Some(url.to_owned()));
+        self.wake.notify_one();
+    }
+
+    /// Namespaces of the object API that are closed; all of them.
+    pub(super) fn objects_closed(&self, bind: SocketAddr, closed: &Closed) {
+        let told = self.elsewhere.send_if_modified(|all| {
+            let since = stamp(jiff::Timestamp::now());
+            let rows: Vec<Unserved> = closed
+                .iter()
+                .map(|(namespace, reason)| {
+                    let service = format!("{} namespace {namespace}", super::objects_side::WHAT);
+                    let before = all.closed.iter().find(|row| row.service == service).and_then(|row| row.since.clone());
+                    let since = Some(before.unwrap_or_else(|| since.clone()));
+                    let (bind, reason) = (bind.to_string(), reason.clone());
+                    Unserved { service, consumer: String::new(), bind, reason, since }
+                })
+                .collect();
+            let changed = all.closed != rows;
+            all.closed = rows;
+            changed
+        });
+        if told {
+            self.wake.notify_one();
+        }
     }
 
     /// Why a part is not served.

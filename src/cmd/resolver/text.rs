@@ -45,6 +45,7 @@ pub(crate) fn text(report: &Report) -> String {
             .iter()
             .map(|gone| format!("leaving pid={} streams={} taken-over={}", gone.pid, gone.streams, gone.since)),
     );
+    lines.extend(report.object_api.iter().map(|url| format!("object-api {url}")));
     lines.extend(report.changes.iter().map(|how| format!("changes {how}")));
     lines.extend(report.links.iter().map(link));
     lines.extend(report.blockers.iter().map(|b| format!("blocker {b}")));

@@ -107,6 +107,9 @@ pub(crate) struct Report {
     /// How streams reach each host that was asked for (an addition of Stado).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) links: Vec<LinkState>,
+    /// Where the object API is that the daemon serves (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) object_api: Option<String>,
     /// How changes of the registry are heard of (an addition of Stado).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<String>,
@@ -155,6 +158,7 @@ pub(crate) fn conclude(facts: Facts, now: Timestamp) -> Report {
         attempt: alive.as_ref().map_or(0, |s| s.attempt),
         next_attempt_at: alive.as_ref().and_then(|s| s.next_attempt_at.clone()),
         leaving: alive.as_ref().map(|s| s.leaving.clone()).unwrap_or_default(),
+        object_api: alive.as_ref().and_then(|s| s.object_api.clone()),
         changes: alive.as_ref().and_then(|s| s.changes.clone()),
         links: alive.as_ref().map(|s| s.links.clone()).unwrap_or_default(),
         warnings: alive.map(|s| s.warnings).unwrap_or_default(),

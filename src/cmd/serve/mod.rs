@@ -8,7 +8,7 @@ mod signals;
 mod terminal;
 
 use crate::args::{LogArgs, LogLevel, MeshFlags, ResolverServe};
-use crate::config::{Backend, Env, HostConfig, MeshLayers, MeshSettings, inherited};
+use crate::config::{Backend, Env, FleetFile, HostConfig, MeshLayers, MeshSettings, inherited, object_role};
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use announce::Voice;
@@ -31,7 +31,7 @@ pub(crate) fn resolver(args: &ResolverServe, log: &LogArgs, env: &Env) -> Verb {
     let settings = layers.settings(env)?;
     let fleet_side = Some((args.target.clone(), host.clone()));
     let reload = Reload::new(&args.mesh, env, &layers, &settings, fleet_side);
-    let fleet = Some(fleet(host)?);
+    let fleet = Some(fleet(host, env)?);
     run(&layers, settings, reload, fleet, args.mesh.take_over, log, Voice::Person)
 }
 
@@ -121,13 +121,14 @@ fn mesh_config(settings: &MeshSettings) -> mesh_room::Config {
     }
 }
 
-fn fleet(host: HostConfig) -> Result<FleetConfig, Failure> {
+fn fleet(host: HostConfig, env: &Env) -> Result<FleetConfig, Failure> {
     let gate_dir = host.stado_home.join("gate");
     let gate = host.gate_bind.map(|bind| gate::Config {
         bind,
         host_key: gate_dir.join("host_ed25519"),
         authorized_keys: gate_dir.join("authorized_keys"),
     });
+    let objects = object_role(&FleetFile::find(env)?, env, &host);
     let local = host.storage.backend == Backend::Local;
     Ok(FleetConfig {
         store: host.open_store()?,
@@ -141,6 +142,7 @@ fn fleet(host: HostConfig) -> Result<FleetConfig, Failure> {
         link: host.link,
         api_bind: host.api_bind,
         gate,
+        objects,
         paths: host.published,
         forwards_dir: host.forwards_dir,
     })

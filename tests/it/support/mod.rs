@@ -17,6 +17,7 @@ pub mod object_api;
 pub mod ports;
 pub mod postgres;
 pub mod process;
+pub mod python;
 pub mod sshd;
 pub mod strace;
 pub mod tcp;

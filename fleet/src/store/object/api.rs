@@ -100,7 +100,7 @@ impl ObjectApi {
         let (origin, token) = self.prepare(&method, &target).await?;
         let what = format!("{method} {path} {}", decoded(&query));
         let ca_file = self.config.ca_file.as_deref();
-        let ask = Ask { method, target: &target, body, token: &token, limit, ca_file };
+        let ask = Ask { method, target: &target, body, token: &token, headers: &[], limit, ca_file };
         let run = exchange::exchange(&origin, ask);
         crate::czekam::when_long(BLINK, &what, &format!("object API {origin}"), "http", run).await
     }

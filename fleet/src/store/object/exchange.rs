@@ -16,36 +16,38 @@ use tokio::time::timeout;
 /// To be connected.
 const CONNECT: Duration = Duration::from_secs(15);
 /// Without a byte of the answer. There is no limit on the whole: a large answer on a slow line keeps moving.
-pub(super) const SILENCE: Duration = Duration::from_secs(60);
+pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 
 /// What is asked.
-pub(super) struct Ask<'a> {
-    pub(super) method: Method,
+pub(crate) struct Ask<'a> {
+    pub(crate) method: Method,
     /// Path and query.
-    pub(super) target: &'a str,
-    pub(super) body: Bytes,
-    pub(super) token: &'a str,
+    pub(crate) target: &'a str,
+    pub(crate) body: Bytes,
+    pub(crate) token: &'a str,
+    /// Further headers.
+    pub(crate) headers: &'a [(&'static str, &'a str)],
     /// Largest answer.
-    pub(super) limit: usize,
-    pub(super) ca_file: Option<&'a Path>,
+    pub(crate) limit: usize,
+    pub(crate) ca_file: Option<&'a Path>,
 }
 
 /// What was answered.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     /// `X-Stado-Version`.
-    pub(super) version: Option<String>,
-    pub(super) body: Vec<u8>,
+    pub(crate) version: Option<String>,
+    pub(crate) body: Vec<u8>,
 }
 
 /// No answer.
 #[derive(Debug)]
-pub(super) struct Lost {
-    pub(super) why: String,
-    pub(super) class: Class,
+pub(crate) struct Lost {
+    pub(crate) why: String,
+    pub(crate) class: Class,
     /// Whether the other side may have read the request.
-    pub(super) sent: bool,
+    pub(crate) sent: bool,
 }
 
 impl std::fmt::Display for Lost {
@@ -63,7 +65,7 @@ impl Lost {
     }
 }
 
-pub(super) async fn exchange(origin: &Origin, ask: Ask<'_>) -> Result<Reply, Lost> {
+pub(crate) async fn exchange(origin: &Origin, ask: Ask<'_>) -> Result<Reply, Lost> {
     let late = || Lost::before(Class::Timeout, format!("{origin} gave no connection within {}s", CONNECT.as_secs()));
     let tcp = async {
         let tcp = TcpStream::connect(origin.authority()).await;
@@ -129,7 +131,8 @@ fn request(origin: &Origin, ask: Ask<'_>) -> Result<Request<Full<Bytes>>, String
     let mut bearer =
         hyper::header::HeaderValue::from_str(&format!("Bearer {}", ask.token)).map_err(|e| e.to_string())?;
     bearer.set_sensitive(true);
-    let request = Request::builder()
+    let further = ask.headers.iter().fold(Request::builder(), |request, (name, value)| request.header(*name, *value));
+    let request = further
         .method(ask.method)
         .uri(ask.target)
         .header("host", origin.authority())

@@ -2,14 +2,14 @@
 //! connection.
 mod answer;
 mod api;
-mod exchange;
+pub(crate) mod exchange;
 mod name;
 mod origin;
 mod registry;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod token;
+pub(crate) mod token;
 
 pub use api::{ObjectApi, Stat};
 pub use name::ObjectName;

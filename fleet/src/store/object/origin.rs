@@ -45,7 +45,7 @@ impl Address {
     }
 
     /// The origin to ask now.
-    pub(super) fn origin(&self, routes: &dyn Routes) -> Result<Origin, String> {
+    pub(crate) fn origin(&self, routes: &dyn Routes) -> Result<Origin, String> {
         match self {
             Self::At(origin) => Ok(origin.clone()),
             Self::Service { service, consumer } => {
@@ -87,7 +87,7 @@ impl Origin {
     }
 
     /// The loopback socket that it names, where it names one.
-    pub(super) fn socket(&self) -> Option<SocketAddr> {
+    pub(crate) fn socket(&self) -> Option<SocketAddr> {
         let host = self.host.trim_start_matches('[').trim_end_matches(']');
         let ip = if host == "localhost" { Ok(Ipv4Addr::LOCALHOST.into()) } else { host.parse() };
         ip.ok().map(|ip: IpAddr| SocketAddr::new(ip, self.port))

@@ -10,7 +10,7 @@ pub(super) fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, String> 
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = ca_file {
-        extra(&mut roots, path).map_err(|e| format!("storage.stado.ca_file {} cannot be used: {e}", path.display()))?;
+        extra(&mut roots, path).map_err(|e| format!("the ca_file {} cannot be used: {e}", path.display()))?;
     }
     let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()

@@ -6,10 +6,18 @@ use std::path::Path;
 /// Far above any token.
 const LARGEST: u64 = 64 << 10;
 
-/// Reads a token. The descriptor is judged, not the path, so that nothing can be swapped in between.
+/// Reads a token.
 pub fn read(path: &Path) -> Result<String, String> {
+    read_as("Stado storage token file", path, |place| {
+        format!("Stado storage token file must be owner-only (chmod 600): {place}")
+    })
+}
+
+/// Reads a file of one secret line, called `what`; `open` is the sentence for one that others can read. The descriptor is
+/// judged, not the path, so that nothing can be swapped in between.
+pub(crate) fn read_as(what: &str, path: &Path, open: fn(&std::path::Display<'_>) -> String) -> Result<String, String> {
     let place = path.display();
-    let refused = |why: &dyn std::fmt::Display| format!("Stado storage token file {place} cannot be used: {why}");
+    let refused = |why: &dyn std::fmt::Display| format!("{what} {place} cannot be used: {why}");
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let file = std::fs::File::options().read(true).custom_flags(flags).open(path);
@@ -22,7 +30,7 @@ pub fn read(path: &Path) -> Result<String, String> {
         return Err(refused(&"it is not a regular file"));
     }
     if meta.mode() & 0o077 != 0 {
-        return Err(format!("Stado storage token file must be owner-only (chmod 600): {place}"));
+        return Err(open(&place));
     }
     let mut text = String::new();
     file.take(LARGEST).read_to_string(&mut text).map_err(|e| refused(&e))?;

@@ -11,7 +11,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
 /// What is spoken after the upgrade; `Upgrade: stado-hand-over/<this>`. It rises with every change of the messages.
-pub const HAND_OVER_VERSION: u32 = 1;
+pub const HAND_OVER_VERSION: u32 = 2;
 /// The path of the request.
 pub const HAND_OVER_PATH: &str = "/v1/hand-over";
 const PROTOCOL: &str = "stado-hand-over/";

@@ -1,9 +1,11 @@
 //! Who may do what: each namespace has one token, and prefixes that it covers (fleet contract §7.2).
+use super::boundary::{Boundary, Closed, Digest256, Verifying};
 use sha2::{Digest, Sha256};
 use stado_fleet::store::object::read_token;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 
 /// What a request does to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,34 +59,51 @@ impl Prefix {
     }
 }
 
+/// Where a namespace's token is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Token {
+    /// An owner-only file of one line; read at each request, so that a new token needs no restart.
+    File(PathBuf),
+    /// An item of the vault, field `token`; asked at each request.
+    Vault {
+        /// Its id.
+        item: String,
+    },
+}
+
 /// One namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace {
-    /// Owner-only, one line; read at each request, so that a new token needs no restart.
-    pub token_file: PathBuf,
+    /// Whose bearer may do anything here.
+    pub token: Token,
     /// What the token covers.
     pub prefixes: Vec<Prefix>,
 }
 
 /// Every namespace that is served.
-#[derive(Debug, Clone, Default)]
-pub struct Access(BTreeMap<String, Namespace>);
+#[derive(Debug, Default)]
+pub struct Access {
+    namespaces: BTreeMap<String, Namespace>,
+    boundary: Option<Boundary>,
+}
 
 /// Why a request is not done.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Denied {
-    /// Out of scope, or a wrong bearer; which of them, a stranger is not told.
+    /// A wrong bearer, or none; which of them, and what else is there, a stranger is not told.
     Unauthorized,
+    /// The right bearer, for something that it does not cover.
+    NotCovered,
     /// Whether the bearer is right cannot be told.
     Unavailable(String),
 }
 
 impl Access {
-    /// Namespaces by name.
+    /// Namespaces by name, and what reads their tokens in the vault.
     ///
     /// # Errors
-    /// A sentence, when two prefixes of one namespace cover the same key.
-    pub fn new(namespaces: BTreeMap<String, Namespace>) -> Result<Self, String> {
+    /// A sentence: two prefixes of one namespace that cover the same key, or a token in a vault that is not configured.
+    pub fn new(namespaces: BTreeMap<String, Namespace>, verifier: Option<Verifying>) -> Result<Self, String> {
         for (name, namespace) in &namespaces {
             for (i, prefix) in namespace.prefixes.iter().enumerate() {
                 if let Some(other) = namespace.prefixes.iter().take(i).find(|other| other.overlaps(prefix)) {
@@ -95,26 +114,90 @@ impl Access {
                 }
             }
         }
-        Ok(Self(namespaces))
+        let items: BTreeMap<String, String> = namespaces
+            .iter()
+            .filter_map(|(name, namespace)| match &namespace.token {
+                Token::Vault { item } => Some((name.clone(), item.clone())),
+                Token::File(_) => None,
+            })
+            .collect();
+        let boundary = match (items.first_key_value(), verifier) {
+            (None, _) => None,
+            (Some((name, _)), None) => {
+                return Err(format!(
+                    "object_api.namespaces.{name} has its token in the vault, and object_api.skarbiec.url names none; set it, \
+                     or give the namespace a token_file"
+                ));
+            }
+            (Some(_), Some(verifying)) => Some(Boundary::new(items, verifying)?),
+        };
+        Ok(Self { namespaces, boundary })
     }
 
     /// The names, sorted.
     pub fn names(&self) -> Vec<&str> {
-        self.0.keys().map(String::as_str).collect()
+        self.namespaces.keys().map(String::as_str).collect()
     }
 
-    /// Whether every namespace's token can be read now.
+    /// Begins to look whether the vault can be asked. Must run inside a runtime.
+    pub(super) fn begin(&self) {
+        if let Some(boundary) = &self.boundary {
+            boundary.begin();
+        }
+    }
+
+    /// Namespaces that are closed now, with the reason: what the vault says, or does not.
+    pub(super) fn closed(&self) -> Option<watch::Receiver<Closed>> {
+        self.boundary.as_ref().map(Boundary::closed)
+    }
+
+    /// Whether every namespace's token can be read, as far as is known. Asks no vault, but reads files.
     pub(super) fn is_open(&self) -> bool {
-        self.0.values().all(|namespace| read_token(&namespace.token_file).is_ok())
+        let files = self.namespaces.values().filter_map(|namespace| match &namespace.token {
+            Token::File(file) => Some(file),
+            Token::Vault { .. } => None,
+        });
+        let vault = self.boundary.as_ref().is_none_or(Boundary::is_open);
+        vault && files.into_iter().all(|file| read_token(file).is_ok())
     }
 
-    /// Whether a bearer may do this. Reads the token's file: blocks for as long as that takes.
-    pub(super) fn allow(&self, namespace: &str, key: &str, action: Action, bearer: Option<&str>) -> Result<(), Denied> {
-        let (Some(known), Some(bearer)) = (self.0.get(namespace), bearer) else { return Err(Denied::Unauthorized) };
-        let token = read_token(&known.token_file).map_err(Denied::Unavailable)?;
-        let same = Sha256::digest(bearer).ct_eq(&Sha256::digest(token));
-        let in_scope = known.prefixes.iter().any(|prefix| prefix.covers(key) && prefix.actions.contains(&action));
-        if bool::from(same) && in_scope { Ok(()) } else { Err(Denied::Unauthorized) }
+    /// Whether a bearer may do this. It is answered soon, also by a vault that is not.
+    pub(super) async fn allow(
+        &self,
+        namespace: &str,
+        key: &str,
+        action: Action,
+        bearer: Option<&str>,
+    ) -> Result<(), Denied> {
+        let (Some(known), Some(bearer)) = (self.namespaces.get(namespace), bearer) else {
+            return Err(Denied::Unauthorized);
+        };
+        let covered = known.prefixes.iter().any(|prefix| prefix.covers(key) && prefix.actions.contains(&action));
+        match self.token(namespace, &known.token).await {
+            Ok(token) if bool::from(Sha256::digest(bearer).as_slice().ct_eq(&token)) => {
+                if covered {
+                    Ok(())
+                } else {
+                    Err(Denied::NotCovered)
+                }
+            }
+            // Whatever the token is: it would not cover this.
+            Err(_) if !covered => Err(Denied::Unauthorized),
+            Err(cause) => Err(Denied::Unavailable(cause)),
+            Ok(_) => Err(Denied::Unauthorized),
+        }
+    }
+
+    async fn token(&self, namespace: &str, token: &Token) -> Result<Digest256, String> {
+        match (token, &self.boundary) {
+            (Token::File(file), _) => {
+                let file = file.clone();
+                let read = tokio::task::spawn_blocking(move || read_token(&file)).await;
+                read.map_err(|e| e.to_string())?.map(|token| Sha256::digest(token).into())
+            }
+            (Token::Vault { .. }, Some(boundary)) => boundary.token(namespace).await,
+            (Token::Vault { .. }, None) => Err("no vault is configured".into()),
+        }
     }
 }
 
@@ -128,7 +211,7 @@ mod tests {
 
     fn access(prefixes: &[&str]) -> Result<Access, String> {
         let prefixes = prefixes.iter().map(|p| prefix(p)).collect();
-        Access::new([("a".to_owned(), Namespace { token_file: "/none".into(), prefixes })].into())
+        Access::new([("a".to_owned(), Namespace { token: Token::File("/none".into()), prefixes })].into(), None)
     }
 
     #[test]
@@ -148,11 +231,19 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_token_that_cannot_be_read_is_no_refusal_of_the_bearer() {
+        let access = access(&["x"]).unwrap();
+        assert!(matches!(access.allow("a", "x", Action::Get, Some("t")).await, Err(Denied::Unavailable(_))));
+        assert_eq!(access.allow("a", "x", Action::Get, None).await, Err(Denied::Unauthorized));
+        assert_eq!(access.allow("b", "x", Action::Get, Some("t")).await, Err(Denied::Unauthorized));
+        assert_eq!(access.allow("a", "y", Action::Get, Some("t")).await, Err(Denied::Unauthorized), "never allowed");
+    }
+
     #[test]
-    fn a_token_that_cannot_be_read_is_no_refusal_of_the_bearer() {
-        let access = access(&[""]).unwrap();
-        assert!(matches!(access.allow("a", "x", Action::Get, Some("t")), Err(Denied::Unavailable(_))));
-        assert_eq!(access.allow("a", "x", Action::Get, None), Err(Denied::Unauthorized));
-        assert_eq!(access.allow("b", "x", Action::Get, Some("t")), Err(Denied::Unauthorized));
+    fn a_token_in_a_vault_needs_one() {
+        let namespace = Namespace { token: Token::Vault { item: "a-object-api".into() }, prefixes: vec![prefix("")] };
+        let refused = Access::new([("a".to_owned(), namespace)].into(), None).unwrap_err();
+        assert!(refused.contains("object_api.skarbiec.url names none"), "{refused}");
     }
 }

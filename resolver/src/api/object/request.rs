@@ -26,8 +26,10 @@ pub(super) struct Request {
     pub(super) metadata: Option<String>,
     /// Bytes of the body.
     pub(super) length: Option<u64>,
-    /// From a browser, or for a name that is not this host's loopback.
+    /// For a name that is not this host's loopback.
     pub(super) foreign: bool,
+    /// From a page in a browser.
+    pub(super) browser: bool,
 }
 
 impl Request {
@@ -94,8 +96,7 @@ fn request(parsed: &httparse::Request<'_, '_>) -> Option<Request> {
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
         first.entry(key.into_owned()).or_insert_with(|| value.into_owned());
     }
-    let foreign =
-        values("host").flatten().any(|host| !is_loopback_authority(host)) || values("origin").next().is_some();
+    let foreign = values("host").flatten().any(|host| !is_loopback_authority(host));
     Some(Request {
         method: method.to_owned(),
         path: path.to_owned(),
@@ -106,5 +107,6 @@ fn request(parsed: &httparse::Request<'_, '_>) -> Option<Request> {
         metadata: one("x-stado-object-metadata"),
         length,
         foreign,
+        browser: values("origin").next().is_some(),
     })
 }

@@ -14,12 +14,16 @@ use std::sync::Arc;
 use tokio::io::AsyncRead;
 
 const UNAUTHORIZED: &str = "unauthorized";
+/// Told to the right bearer alone.
+const NOT_COVERED: &str = "object_grant_does_not_cover_key";
 
 /// What answers requests.
 #[derive(Debug, Clone)]
 pub(super) struct Api {
     pub(super) objects: Objects,
     pub(super) access: Arc<Access>,
+    /// Whether a `Host` that is not this host's loopback may be asked for: over TLS, or behind a proxy that is trusted.
+    pub(super) any_host: bool,
 }
 
 /// Work on files, where it may block.
@@ -37,7 +41,7 @@ impl Api {
         stream: &mut R,
         early: Vec<u8>,
     ) -> Option<Answer> {
-        if request.foreign {
+        if request.browser || (request.foreign && !self.any_host) {
             return Some(Answer::error(403, "forbidden"));
         }
         let method = request.method.as_str();
@@ -69,13 +73,13 @@ impl Api {
         action: Action,
         refusal: &str,
     ) -> Result<(), Answer> {
-        let (access, bearer, name) = (Arc::clone(&self.access), request.bearer.clone(), name.clone());
-        let allowed = off_thread(move || Ok(access.allow(&name.namespace, &name.key, action, bearer.as_deref()))).await;
-        match allowed.map_err(|e| Denied::Unavailable(e.to_string())).and_then(|allowed| allowed) {
+        let allowed = self.access.allow(&name.namespace, &name.key, action, request.bearer.as_deref()).await;
+        match allowed {
             Ok(()) => Ok(()),
             Err(Denied::Unauthorized) => Err(Answer::error(401, refusal)),
+            Err(Denied::NotCovered) => Err(Answer::json(401, &json!({"error": refusal, "reason": NOT_COVERED}))),
             Err(Denied::Unavailable(cause)) => {
-                tracing::warn!(target: "stado::fleet", "object API: {cause}");
+                tracing::debug!(target: "stado::fleet", "object API: {cause}");
                 Err(Answer::json(503, &json!({"error": "object authorization unavailable", "cause": cause})))
             }
         }

@@ -1,102 +1,99 @@
-//! Accepting, answering, closing.
+//! The server: a connection, its one request, its end.
 use super::access::Access;
 use super::answer::{Answer, Body};
 use super::objects::Objects;
 use super::request;
 use super::routes::Api;
+use crate::api::listening::{Conn, Listening, Security};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
-/// Requests at once.
-const CONCURRENT: usize = 256;
 /// A client that takes nothing for so long has gone.
 const IDLE: Duration = Duration::from_secs(60);
 /// How long a client may take to close after its answer.
 const GOODBYE: Duration = Duration::from_secs(2);
 const PIECE: usize = 256 << 10;
 
+/// What is served, and to whom.
+#[derive(Debug)]
+pub struct Served {
+    /// The directory.
+    pub objects: Objects,
+    /// Who may do what there.
+    pub access: Access,
+    /// TLS, or nothing.
+    pub security: Security,
+    /// Whether a proxy in front speaks HTTPS and checks the name that is asked for (`dashboard.trust_https_proxy`).
+    pub trust_proxy: bool,
+}
+
+/// Namespaces that are closed now, with the reason of each.
+pub type Closed = BTreeMap<String, String>;
+
 /// A running object API. Dropping it closes the listener; requests under way are answered.
 #[derive(Debug)]
 pub struct ObjectServer {
-    bind: SocketAddr,
-    stop: CancellationToken,
-    tasks: TaskTracker,
+    listening: Listening,
+    closed: Option<watch::Receiver<Closed>>,
 }
 
 impl ObjectServer {
     /// Starts answering.
     ///
     /// # Errors
-    /// When the listener's address cannot be told, or is not loopback.
-    pub fn start(listener: TcpListener, objects: Objects, access: Access) -> std::io::Result<Self> {
-        let bind = listener.local_addr()?;
-        if !bind.ip().is_loopback() {
-            return Err(std::io::Error::other(format!(
-                "the object API must bind a loopback address, and {bind} is none"
-            )));
-        }
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let api = Arc::new(Api { objects, access: Arc::new(access) });
-        tasks.spawn(accept(listener, api, stop.clone(), tasks.clone()));
-        Ok(Self { bind, stop, tasks })
+    /// When the listener's address cannot be told, or is not loopback and there is no TLS.
+    pub fn start(listener: Arc<TcpListener>, served: Served) -> std::io::Result<Self> {
+        let Served { objects, access, security, trust_proxy } = served;
+        let access = Arc::new(access);
+        let any_host = trust_proxy || security.is_tls();
+        let api = Arc::new(Api { objects, access: Arc::clone(&access), any_host });
+        let serve = move |conn: Conn, _: SocketAddr| {
+            let api = Arc::clone(&api);
+            async move { one(conn, &api).await }
+        };
+        let listening = Listening::start("the object API", listener, security, serve)?;
+        access.begin();
+        Ok(Self { listening, closed: access.closed() })
     }
 
     /// Where it listens.
     pub fn bind(&self) -> SocketAddr {
-        self.bind
+        self.listening.bind()
+    }
+
+    /// The namespaces that the vault keeps closed, as they change; `None` when no token is in a vault.
+    pub fn closed(&self) -> Option<watch::Receiver<Closed>> {
+        self.closed.clone()
+    }
+
+    /// The listener, to hand it over to another process.
+    pub fn lend(&self) -> Option<Arc<TcpListener>> {
+        self.listening.lend()
+    }
+
+    /// Requests under way.
+    pub fn open(&self) -> usize {
+        self.listening.open()
+    }
+
+    /// Another process has the listener: stops accepting.
+    pub fn leave(&self) {
+        self.listening.leave();
     }
 
     /// Stops accepting and waits up to `grace` for answers under way.
     pub async fn close(self, grace: Duration) {
-        self.stop.cancel();
-        self.tasks.close();
-        let _ = tokio::time::timeout(grace, self.tasks.wait()).await;
-    }
-}
-
-impl Drop for ObjectServer {
-    fn drop(&mut self) {
-        self.stop.cancel();
-        self.tasks.close();
-    }
-}
-
-async fn accept(listener: TcpListener, api: Arc<Api>, stop: CancellationToken, tasks: TaskTracker) {
-    let slots = Arc::new(Semaphore::new(CONCURRENT));
-    loop {
-        let next = async {
-            let slot = Arc::clone(&slots).acquire_owned().await;
-            (slot, listener.accept().await)
-        };
-        let (slot, accepted) = tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            next = next => next,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let api = Arc::clone(&api);
-                tasks.spawn(async move {
-                    let _slot = slot;
-                    one(stream, &api).await;
-                });
-            }
-            Err(error) => {
-                tracing::warn!(target: "stado::fleet", "object API cannot accept: {error}");
-                tokio::time::sleep(Duration::from_millis(200)).await;
-            }
-        }
+        self.listening.close(grace).await;
     }
 }
 
 /// One request. A client that went, and a framing error, have no answer.
-async fn one(mut stream: TcpStream, api: &Api) {
+async fn one(mut stream: Conn, api: &Api) {
     let Some((request, early)) = request::read(&mut stream).await else { return };
     let Some(answer) = api.answer(&request, &mut stream, early).await else { return };
     if send(&mut stream, answer).await.is_ok() {
@@ -111,7 +108,7 @@ async fn one(mut stream: TcpStream, api: &Api) {
     }
 }
 
-async fn send(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
+async fn send(stream: &mut Conn, answer: Answer) -> std::io::Result<()> {
     write(stream, answer.head().as_bytes()).await?;
     match answer.body {
         Body::Bytes(bytes) => write(stream, &bytes).await,
@@ -129,7 +126,7 @@ async fn send(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
     }
 }
 
-async fn write(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+async fn write(stream: &mut Conn, bytes: &[u8]) -> std::io::Result<()> {
     // Piece by piece, so that a slow reader of a large answer is not one that takes nothing.
     for piece in bytes.chunks(PIECE) {
         let late = || std::io::Error::from(std::io::ErrorKind::TimedOut);

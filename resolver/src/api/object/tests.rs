@@ -1,5 +1,6 @@
 //! The server with the client of `fleet` on it, and raw requests for what that client does not ask.
 use super::*;
+use crate::api::Security;
 use serde_json::{Value, json};
 use stado_fleet::store::object::{Address, NoRoutes, ObjectApi, ObjectConfig, ObjectName, ObjectStore};
 use stado_fleet::store::{Expected, RegistryStore, Swap};
@@ -28,7 +29,7 @@ fn token(home: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
 fn namespace(token_file: PathBuf, prefixes: &[(&str, &[Action])]) -> Namespace {
     let prefixes =
         prefixes.iter().map(|(prefix, actions)| Prefix { prefix: (*prefix).into(), actions: actions.to_vec() });
-    Namespace { token_file, prefixes: prefixes.collect() }
+    Namespace { token: Token::File(token_file), prefixes: prefixes.collect() }
 }
 
 async fn scene() -> Scene {
@@ -48,9 +49,11 @@ async fn scene() -> Scene {
             ("releases".to_owned(), namespace(token(&home, "release-token", "release"), &[("", &[Get, Put, Delete])])),
         ]
         .into(),
+        None,
     );
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let server = ObjectServer::start(listener, objects, access.unwrap()).unwrap();
+    let served = Served { objects, access: access.unwrap(), security: Security::plain(), trust_proxy: false };
+    let server = ObjectServer::start(Arc::new(listener), served).unwrap();
     Scene { home, server }
 }
 
@@ -262,16 +265,23 @@ async fn a_body_that_ends_early_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_bearer_is_told_nothing_but_unauthorized() {
+async fn a_stranger_is_told_nothing_but_unauthorized() {
     let scene = scene().await;
     let unauthorized = json!({"error": "unauthorized"});
+    let not_covered = json!({"error": "unauthorized", "reason": "object_grant_does_not_cover_key"});
+    for line in [
+        "GET /api/object?uri=stado://probierz/secret",
+        "DELETE /api/object?uri=stado://probierz/registry.json",
+        "GET /api/object/list?namespace=probierz",
+    ] {
+        let reply = scene.ask(line, "", b"").await;
+        assert_eq!((reply.status, reply.json()), (401, not_covered.clone()), "{line}: only its own bearer is told why");
+    }
     for (token, line) in [
         ("wrong", format!("GET {}", uri("n"))),
         (TOKEN, "GET /api/object?uri=stado://other/n".to_owned()),
         (TOKEN, "GET /api/object?uri=stado://nowhere/n".to_owned()),
-        (TOKEN, "GET /api/object?uri=stado://probierz/secret".to_owned()),
-        (TOKEN, "DELETE /api/object?uri=stado://probierz/registry.json".to_owned()),
-        (TOKEN, "GET /api/object/list?namespace=probierz".to_owned()),
+        ("another", "GET /api/object?uri=stado://probierz/secret".to_owned()),
         ("another", format!("GET {}", uri("n"))),
     ] {
         let reply = scene.ask_as(token, &line, "", b"").await;
@@ -352,4 +362,23 @@ async fn a_link_in_the_store_leads_nowhere() {
     }
     let list = scene.ask("GET /api/object/list?namespace=probierz&prefix=queue/", "", b"").await.json();
     assert_eq!(list["objects"], json!([]));
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_any_name_may_be_asked_for_and_a_browser_is_still_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let served = Served {
+        objects: Objects::open(home.path().join("store")).unwrap(),
+        access: Access::new([].into(), None).unwrap(),
+        security: Security::plain(),
+        trust_proxy: true,
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = ObjectServer::start(Arc::new(listener), served).unwrap();
+    let asked = |headers: &'static str| {
+        let at = server.bind();
+        async move { raw(at, format!("GET /livez HTTP/1.1\r\n{headers}\r\n\r\n").as_bytes()).await.unwrap().status }
+    };
+    assert_eq!(asked("Host: store.example").await, 200);
+    assert_eq!(asked("Host: store.example\r\nOrigin: https://store.example").await, 403);
 }

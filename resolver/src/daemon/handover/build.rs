@@ -10,6 +10,7 @@ use crate::daemon::assemble::{Daemon, metrics_text, start_gate};
 use crate::daemon::config::Config;
 use crate::daemon::fleet_side::{self, Prepared};
 use crate::daemon::mesh_side::{MeshSide, On, Others};
+use crate::daemon::objects_side::start_objects;
 use crate::daemon::part::Part;
 use crate::daemon::router_side::RouterSide;
 use crate::http::Inherited;
@@ -27,6 +28,7 @@ pub(in crate::daemon) struct Built {
     router: Inherited,
     fleet: Option<(Prepared, Ports, Option<fleet_side::Inherited>)>,
     gate: Option<Bound>,
+    objects: Option<Bound>,
 }
 
 impl Built {
@@ -46,6 +48,7 @@ impl Built {
             control,
             metrics,
             gate,
+            objects,
             router,
             resolver_lock,
             fleet,
@@ -77,12 +80,12 @@ impl Built {
         }
         let on = On { mesh, socket: control, metrics, containers, router: None };
         let router = Inherited::new(router);
-        Ok(Self { pid, ledger, context, on, router, fleet, gate })
+        Ok(Self { pid, ledger, context, on, router, fleet, gate, objects })
     }
 
     /// Serves.
     pub(in crate::daemon) async fn begin(self, config: &Config) -> Daemon {
-        let Self { ledger, context, mut on, router, fleet, gate, .. } = self;
+        let Self { ledger, context, mut on, router, fleet, gate, objects, .. } = self;
         let behind = Behind::new(ledger.clone());
         let (door, asks) = reception::open(behind.clone());
         on.mesh.begin();
@@ -102,6 +105,10 @@ impl Built {
             (Some(fleet), Some(side), Some(outside)) => start_gate(fleet, side, outside.clone(), gate).await,
             _ => Part::none(),
         };
-        Daemon::of(config, ledger, asks, behind).with(mesh, side, gate, outside)
+        let objects = match (&config.fleet, &outside) {
+            (Some(fleet), Some(outside)) => start_objects(fleet, outside, objects).await,
+            _ => Part::none(),
+        };
+        Daemon::of(config, ledger, asks, behind).with(mesh, side, (gate, objects), outside)
     }
 }

@@ -29,6 +29,9 @@ pub(super) fn all(daemon: &Daemon, refresh: Option<&mut Refresh>) -> std::io::Re
     }
     let gate = daemon.gate.slot().with(|gate| gate.lend().map(|listener| (gate.local_addr(), listener))).flatten();
     all.extend(gate.map(|(bind, listener)| tcp(Role::Gate, bind, None, vec![listener as Lent])));
+    let objects = daemon.objects.slot().with(|side| side.server.lend().map(|listener| (side.server.bind(), listener)));
+    let objects = objects.flatten();
+    all.extend(objects.map(|(bind, listener)| tcp(Role::ObjectApi, bind, None, vec![listener as Lent])));
     Ok(all)
 }
 

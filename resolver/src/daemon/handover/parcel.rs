@@ -24,6 +24,8 @@ pub(crate) enum Role {
     ResolutionApi,
     /// The gate.
     Gate,
+    /// The object API.
+    ObjectApi,
     /// A port of the HTTP router.
     Router,
     /// The lock of the mesh's state file.

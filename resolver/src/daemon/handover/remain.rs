@@ -8,6 +8,7 @@ use crate::conn::Ending;
 use crate::conn::ledger::Ledger;
 use crate::daemon::Shutdown;
 use crate::daemon::assemble::{Daemon, streams_in};
+use crate::daemon::objects_side::ObjectsSide;
 use crate::daemon::part::Part;
 use crate::daemon::router_side::RouterSide;
 use crate::gate::Gate;
@@ -35,8 +36,9 @@ pub(super) fn now() -> String {
 /// What `daemon` itself serves now.
 pub(super) fn remainder(daemon: &Daemon, since: &str) -> Remainder {
     let sessions = daemon.gate.slot().with(Gate::open).unwrap_or(0);
+    let objects = daemon.objects.slot().with(|side| side.server.open()).unwrap_or(0);
     let requests = daemon.mesh.slot().with(|side| side.router.as_ref().map_or(0, RouterSide::connections)).unwrap_or(0);
-    what_remains(&daemon.ledger, sessions + requests, since)
+    what_remains(&daemon.ledger, sessions + requests + objects, since)
 }
 
 fn what_remains(ledger: &Ledger, sessions: usize, since: &str) -> Remainder {
@@ -82,11 +84,15 @@ pub(in crate::daemon) async fn remain(daemon: Daemon, frozen: Frozen, wire: Wire
     if let Some(gate) = &gate {
         gate.leave();
     }
+    let objects = daemon.objects.take().await;
+    if let Some(objects) = &objects {
+        objects.server.leave();
+    }
     let mut teller = Teller { wire: Some(wire), socket, told: None, next: Instant::now(), since: frozen.since };
     tokio::select! {
         biased;
         () = shutdown.ending_now() => {}
-        () = teller.until_over(&ledger, || others(gate.as_ref(), &routers)) => {}
+        () = teller.until_over(&ledger, || others(gate.as_ref(), objects.as_ref(), &routers)) => {}
         () = asked_to_end(shutdown, grace) => {}
     }
     let cut = async {
@@ -94,6 +100,9 @@ pub(in crate::daemon) async fn remain(daemon: Daemon, frozen: Frozen, wire: Wire
         join_all(routers.into_iter().map(|router| router.close(Duration::ZERO))).await;
         if let Some(gate) = gate {
             gate.close().await;
+        }
+        if let Some(objects) = objects {
+            objects.server.close(Duration::ZERO).await;
         }
         if let Some(link) = link {
             link.close().await;
@@ -111,8 +120,9 @@ pub(in crate::daemon) async fn remain(daemon: Daemon, frozen: Frozen, wire: Wire
 }
 
 /// What is open beside the streams of frontends.
-fn others(gate: Option<&Gate>, routers: &[Router]) -> usize {
-    gate.map_or(0, Gate::open) + routers.iter().map(Router::connections).sum::<usize>()
+fn others(gate: Option<&Gate>, objects: Option<&ObjectsSide>, routers: &[Router]) -> usize {
+    let objects = objects.map_or(0, |side| side.server.open());
+    gate.map_or(0, Gate::open) + objects + routers.iter().map(Router::connections).sum::<usize>()
 }
 
 async fn asked_to_end(shutdown: &Shutdown, grace: Duration) {

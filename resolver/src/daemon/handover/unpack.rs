@@ -27,6 +27,7 @@ pub(in crate::daemon) struct Unpacked {
     pub(in crate::daemon) control: ControlSocket,
     pub(in crate::daemon) metrics: Option<Bound>,
     pub(in crate::daemon) gate: Option<Bound>,
+    pub(in crate::daemon) objects: Option<Bound>,
     pub(in crate::daemon) router: Vec<TcpListener>,
     pub(in crate::daemon) resolver_lock: Option<Lock>,
     pub(in crate::daemon) fleet: Option<Inherited>,
@@ -47,7 +48,7 @@ pub(in crate::daemon) fn unpack(
         Some(held) if config.fleet.is_some() => Some(snapshot(held)?),
         _ => None,
     };
-    let Parts { mesh_lock, control, frontends, metrics, gate, router, resolver_lock, adapters, api } = parts;
+    let Parts { mesh_lock, control, frontends, metrics, gate, objects, router, resolver_lock, adapters, api } = parts;
     let fleet = parcel.fleet.map(|_| Inherited { adapters, api, snapshot });
     Ok(Unpacked {
         pid: parcel.pid,
@@ -57,6 +58,7 @@ pub(in crate::daemon) fn unpack(
         control: control.ok_or("the control socket is not among it")?,
         metrics,
         gate,
+        objects,
         router,
         resolver_lock,
         fleet,
@@ -71,6 +73,7 @@ struct Parts {
     frontends: BTreeMap<ServiceName, Parked>,
     metrics: Option<Bound>,
     gate: Option<Bound>,
+    objects: Option<Bound>,
     router: Vec<TcpListener>,
     resolver_lock: Option<Lock>,
     adapters: BTreeMap<AdapterId, Bound>,
@@ -90,6 +93,7 @@ impl Parts {
             }
             Role::Metrics => self.metrics = Some(bound(offer, fds)?),
             Role::Gate => self.gate = Some(bound(offer, fds)?),
+            Role::ObjectApi => self.objects = Some(bound(offer, fds)?),
             Role::Router => self.router.extend(fds.into_iter().map(listener).collect::<Result<Vec<_>, _>>()?),
             Role::ResolutionApi => self.api = Some(bound(offer, fds)?),
             Role::Mesh { service, addr } => {

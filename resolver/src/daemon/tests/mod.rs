@@ -5,6 +5,7 @@ mod api;
 mod ends;
 mod gate;
 mod hand_over;
+mod objects;
 mod refresh;
 mod router;
 mod start;

@@ -129,6 +129,7 @@ pub(super) struct Host {
     pub(super) store_url: Option<String>,
     pub(super) api_override: Option<SocketAddr>,
     pub(super) gate: Option<crate::gate::Config>,
+    pub(super) objects: Option<Result<crate::api::object::Config, String>>,
     pub(super) mesh_ports: (u16, u16),
 }
 
@@ -145,6 +146,7 @@ impl Host {
             store_url: None,
             api_override: None,
             gate: None,
+            objects: None,
             mesh_ports: (first, first.saturating_add(200)),
         }
     }
@@ -229,6 +231,7 @@ impl Host {
             link: LinkConfig::default(),
             api_bind: self.api_override,
             gate: self.gate.clone(),
+            objects: self.objects.clone(),
             paths: self.paths(),
             forwards_dir: self.home().join("forwards"),
             refusals: None,

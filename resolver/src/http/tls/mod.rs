@@ -11,6 +11,7 @@ pub mod backend;
 mod choose;
 mod identity;
 mod names;
+mod pair;
 mod pem;
 mod plain;
 mod problem;
@@ -23,6 +24,7 @@ mod x509;
 
 pub use accept::{Alpn, TlsConn, Wire};
 pub use names::CertNames;
+pub use pair::Pair;
 pub use pem::LoadError;
 pub use problem::TlsProblem;
 pub use status::CertStatus;
