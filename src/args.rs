@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 mod directory;
 mod mesh;
+mod placement;
 mod registry;
 mod resolver;
 mod service;
@@ -14,6 +15,7 @@ mod vault;
 
 pub use directory::*;
 pub use mesh::*;
+pub use placement::*;
 pub use registry::*;
 pub use resolver::*;
 pub use service::*;
@@ -46,6 +48,9 @@ pub enum StadoCommand {
     /// Services of this host, and where the fleet's services live
     #[command(subcommand)]
     Service(ServiceCommand),
+    /// Services on the move between hosts
+    #[command(subcommand)]
+    Placement(PlacementCommand),
     /// This host's store, for others
     #[command(subcommand)]
     Storage(StorageCommand),

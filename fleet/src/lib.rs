@@ -2,7 +2,7 @@
 //!
 //! This crate knows no listener. Each module uses only those before it in this order, which a test holds to:
 //! name, fault, wire, disk, czekam, document, validate, directory, admit, edit, last_good, forwards, ledger, store, vault,
-//! link, authority.
+//! link, authority, placement.
 //!
 //! Without the feature `full` only [`name`], [`fault`] and [`wire`] are built.
 
@@ -35,6 +35,8 @@ pub mod last_good;
 pub mod ledger;
 #[cfg(feature = "full")]
 pub mod link;
+#[cfg(feature = "full")]
+pub mod placement;
 #[cfg(feature = "full")]
 pub mod store;
 #[cfg(feature = "full")]

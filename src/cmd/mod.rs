@@ -2,6 +2,7 @@
 mod directory;
 mod fleet;
 mod input;
+mod placement;
 mod probe;
 mod provenance;
 mod registry;

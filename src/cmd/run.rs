@@ -1,9 +1,9 @@
 //! Parse, start the log, run the verb on a runtime, turn its end into an exit code.
-use super::{directory, registry, resolver, serve, service, storage, tls, vault};
+use super::{directory, placement, registry, resolver, serve, service, storage, tls, vault};
 use crate::args::{
     self, ConsumerCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, LogArgs, LogLevel,
-    PathCommand, RegistryCommand, ResolverCommand, ServiceCommand, ServicesCommand, StadoCommand, StorageCommand,
-    TlsCommand, VaultCommand,
+    PathCommand, PlacementCommand, RegistryCommand, ResolverCommand, ServiceCommand, ServicesCommand, StadoCommand,
+    StorageCommand, TlsCommand, VaultCommand,
 };
 use crate::config::Env;
 use crate::exit::{self, Failure, Outcome, Verb, Voice};
@@ -23,6 +23,7 @@ pub fn stado() -> ExitCode {
         StadoCommand::Doctor(args) => verb(&parsed.log, service::doctor(args, &env)),
         StadoCommand::Storage(StorageCommand::Serve(args)) => verb(&parsed.log, storage::serve(args, &env)),
         StadoCommand::Vault(command) => verb(&parsed.log, vault_verb(command, &env)),
+        StadoCommand::Placement(command) => verb(&parsed.log, placement_verb(command, &env)),
         StadoCommand::Tls(command) => verb(&parsed.log, tls_verb(command, &env)),
         StadoCommand::Registry(command) => verb(&parsed.log, registry_verb(command, &env)),
         StadoCommand::Resolver(ResolverCommand::Serve(args)) => serve::resolver(&args, &parsed.log, &env),
@@ -129,6 +130,15 @@ async fn resolver_verb(command: ResolverCommand, env: &Env) -> Verb {
         ResolverCommand::Stop(args) => resolver::stop(args, env).await,
         ResolverCommand::Restart(args) => resolver::restart(args, env).await,
         ResolverCommand::Serve(_) => Err(Failure::usage("the daemon is not a short verb")),
+    }
+}
+
+async fn placement_verb(command: PlacementCommand, env: &Env) -> Verb {
+    match command {
+        PlacementCommand::Move(args) => placement::movement(args, env).await,
+        PlacementCommand::Evict(args) => placement::evict(args, env).await,
+        PlacementCommand::Status(args) => placement::status(args, env).await,
+        PlacementCommand::Recover(args) => placement::recover(args, env).await,
     }
 }
 

@@ -36,6 +36,8 @@ mod neighbours;
 mod object_store_story;
 mod outage_cells;
 mod outage_story;
+mod placement_faults;
+mod placement_story;
 mod readme;
 mod registry_faults;
 mod registry_story;

@@ -90,7 +90,13 @@ static PROFILE: Shape = Keys(&[
     ("stop_order", &Any),
     ("start_order", &Any),
     ("state", &Each(&Keys(&[("path", &Any), ("required", &Any), ("root", &Any), ("tree", &Any)]))),
-    ("hosts", &Named(&Keys(&[("units", &Any), ("probes", &Each(&Keys(&[("service", &Any), ("url", &Any)])))]))),
+    (
+        "hosts",
+        &Named(&Keys(&[
+            ("units", &Any),
+            ("probes", &Each(&Keys(&[("service", &Any), ("url", &Any), ("seconds", &Any)]))),
+        ])),
+    ),
     ("routing", &Each(&Keys(&[("host", &Any), ("unit", &Any), ("active_when_destination", &Any)]))),
 ]);
 static TRANSACTION: Shape =

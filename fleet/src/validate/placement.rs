@@ -6,6 +6,7 @@ use crate::name::LogicalName;
 use indexmap::IndexMap;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use url::{Host, Url};
 
 /// One profile: its services, and its hosts as written.
@@ -149,7 +150,8 @@ fn is_loopback_url(text: &str) -> bool {
     let loopback = match url.host() {
         Some(Host::Ipv4(ip)) => ip.is_loopback(),
         Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
+        // The address of a URL whose scheme the standard does not know (`tcp://127.0.0.1:5432`) is read as a name.
+        Some(Host::Domain(name)) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()),
         None => false,
     };
     // A URL forgets a port that is its scheme's own; what was written still holds it.

@@ -411,6 +411,8 @@ fn sentences_of_placement_profiles() {
         );
     }
     fine("/placement_profiles/0/hosts/gpu-box/probes/0/url", json!("http://127.0.0.1:80/health"));
+    fine("/placement_profiles/0/hosts/gpu-box/probes/0/url", json!("tcp://127.0.0.1:5432"));
+    fine("/placement_profiles/0/hosts/gpu-box/probes/0/url", json!("tcp://[::1]:5432"));
 }
 
 #[test]

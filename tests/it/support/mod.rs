@@ -13,6 +13,7 @@ pub mod fleet;
 pub mod home;
 pub mod needs;
 pub mod netns;
+pub mod notes;
 pub mod object_api;
 pub mod ports;
 pub mod postgres;

@@ -31,16 +31,24 @@ pub fn at_each_call(home: &Home, args: &[&str], before: impl Fn(), after: impl F
         for n in 1.. {
             assert!(n < 1000, "{args:?} never comes to an end of {class}");
             before();
-            let (trace, inject) = (format!("trace={class}"), format!("inject={class}:signal=KILL:when={n}"));
-            let strace = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject, STADO];
-            let ended = run(&mut home.command("strace", &[&strace[..], args].concat()));
-            match ended.code {
-                0 => break,
-                -9 | 137 => after(&format!("killed at call {n} of {class} in {args:?}")),
-                _ => panic!("{args:?}: {} {}", ended.code, ended.stderr),
+            if !killed_at(home, class, n, args) {
+                break;
             }
+            after(&format!("killed at call {n} of {class} in {args:?}"));
             kills += 1;
         }
     }
     kills
+}
+
+/// Runs `stado` once, killed at the `n`th call of a class; whether it came so far.
+pub fn killed_at(home: &Home, class: &str, n: u32, args: &[&str]) -> bool {
+    let (trace, inject) = (format!("trace={class}"), format!("inject={class}:signal=KILL:when={n}"));
+    let strace = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject, STADO];
+    let ended = run(&mut home.command("strace", &[&strace[..], args].concat()));
+    match ended.code {
+        0 => false,
+        -9 | 137 => true,
+        _ => panic!("{args:?}: {} {}", ended.code, ended.stderr),
+    }
 }

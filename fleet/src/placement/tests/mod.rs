@@ -1,0 +1,5 @@
+mod cuts;
+mod profiles;
+mod scripts;
+mod sim;
+mod unit_files;
