@@ -3,7 +3,10 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+mod database;
 mod directory;
+mod doctor;
+mod host;
 mod mesh;
 mod placement;
 mod registry;
@@ -13,7 +16,10 @@ mod storage;
 mod tls;
 mod vault;
 
+pub use database::*;
 pub use directory::*;
+pub use doctor::*;
+pub use host::*;
 pub use mesh::*;
 pub use placement::*;
 pub use registry::*;
@@ -54,14 +60,20 @@ pub enum StadoCommand {
     /// This host's store, for others
     #[command(subcommand)]
     Storage(StorageCommand),
+    /// The hosts of the fleet: what they have, whether they answer
+    #[command(subcommand)]
+    Host(HostVerb),
+    /// Databases by name, and who may use them
+    #[command(subcommand)]
+    Database(DatabaseCommand),
     /// Certificates for local names
     #[command(subcommand)]
     Tls(TlsCommand),
     /// Secrets of this host, encrypted, for consumers that were granted them
     #[command(subcommand)]
     Vault(VaultCommand),
-    /// Check this host: daemon, socket, loopback
-    Doctor(RowsArgs),
+    /// Check this host: daemon, loopback, registry, and what is placed here
+    Doctor(Box<DoctorArgs>),
 }
 
 /// `devmesh`: the commands of the local mesh.

@@ -23,6 +23,8 @@ pub enum RegistryCommand {
     Import(ImportArgs),
     /// What the document declares and this host contradicts; exit 0 only when nothing does
     Doctor(JsonArgs),
+    /// How long ago each host's resolver last published, as the hosts themselves say
+    BeaconAge(BeaconAgeArgs),
     /// Earlier versions: when, by whom
     History(HistoryArgs),
     /// What differs between two versions
@@ -192,6 +194,17 @@ pub struct HistoryArgs {
     /// One version's document on one line (run by other hosts over SSH)
     #[arg(long, hide = true, value_name = "G", requires = "here")]
     pub content: Option<String>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `registry beacon-age`.
+#[derive(Debug, Clone, Args)]
+pub struct BeaconAgeArgs {
+    /// How long each host may take
+    #[arg(long, value_name = "DURATION", default_value = "15s")]
+    pub timeout: String,
     /// One JSON document
     #[arg(long)]
     pub json: bool,

@@ -1,11 +1,17 @@
 //! The verbs: a group a folder, a verb a file. A verb reads its configuration, does one thing and prints through `ui`.
+mod age;
+mod database;
 mod directory;
+mod doctor;
 mod fleet;
+mod host;
 mod input;
+mod observations;
 mod placement;
 mod probe;
 mod provenance;
 mod registry;
+mod remote;
 mod resolver;
 mod run;
 mod serve;

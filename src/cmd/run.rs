@@ -1,9 +1,9 @@
 //! Parse, start the log, run the verb on a runtime, turn its end into an exit code.
-use super::{directory, placement, registry, resolver, serve, service, storage, tls, vault};
+use super::{database, directory, doctor, host, placement, registry, resolver, serve, service, storage, tls, vault};
 use crate::args::{
-    self, ConsumerCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, LogArgs, LogLevel,
-    PathCommand, PlacementCommand, RegistryCommand, ResolverCommand, ServiceCommand, ServicesCommand, StadoCommand,
-    StorageCommand, TlsCommand, VaultCommand,
+    self, ConsumerCommand, DatabaseCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, HostVerb,
+    LogArgs, LogLevel, PathCommand, PlacementCommand, RegistryCommand, ResolverCommand, ServiceCommand,
+    ServicesCommand, StadoCommand, StorageCommand, TlsCommand, VaultCommand,
 };
 use crate::config::Env;
 use crate::exit::{self, Failure, Outcome, Verb, Voice};
@@ -20,7 +20,9 @@ pub fn stado() -> ExitCode {
     let env = Env::process();
     let result = match parsed.command {
         StadoCommand::Service(command) => verb(&parsed.log, service_verb(command, &env)),
-        StadoCommand::Doctor(args) => verb(&parsed.log, service::doctor(args, &env)),
+        StadoCommand::Host(command) => verb(&parsed.log, fleet_host_verb(command, &env)),
+        StadoCommand::Database(command) => verb(&parsed.log, database_verb(command, &env)),
+        StadoCommand::Doctor(args) => verb(&parsed.log, doctor::doctor(*args, &env)),
         StadoCommand::Storage(StorageCommand::Serve(args)) => verb(&parsed.log, storage::serve(args, &env)),
         StadoCommand::Vault(command) => verb(&parsed.log, vault_verb(command, &env)),
         StadoCommand::Placement(command) => verb(&parsed.log, placement_verb(command, &env)),
@@ -103,6 +105,7 @@ async fn registry_verb(command: RegistryCommand, env: &Env) -> Verb {
         RegistryCommand::Host(command) => host_verb(command, env).await,
         RegistryCommand::Import(args) => registry::import(args, env).await,
         RegistryCommand::Doctor(args) => registry::doctor(args, env).await,
+        RegistryCommand::BeaconAge(args) => registry::beacon_age(args, env).await,
         RegistryCommand::History(args) => registry::history(args, env).await,
         RegistryCommand::Diff(args) => registry::diff(args, env).await,
         RegistryCommand::Rollback(args) => registry::rollback(args, env).await,
@@ -117,6 +120,25 @@ async fn host_verb(command: HostCommand, env: &Env) -> Verb {
         HostCommand::Path(PathCommand::List(args)) => registry::path_list(args, env).await,
         HostCommand::Path(PathCommand::Set(args)) => registry::path_set(args, env).await,
         HostCommand::Path(PathCommand::Remove(args)) => registry::path_remove(args, env).await,
+    }
+}
+
+async fn fleet_host_verb(command: HostVerb, env: &Env) -> Verb {
+    match command {
+        HostVerb::Inventory(args) => host::inventory(args, env).await,
+        HostVerb::Exec(args) => host::exec(args, env).await,
+        HostVerb::Ping(args) => host::ping(args, env).await,
+    }
+}
+
+async fn database_verb(command: DatabaseCommand, env: &Env) -> Verb {
+    match command {
+        DatabaseCommand::List(args) => database::list(args, env).await,
+        DatabaseCommand::Resolve(args) => database::resolve(args, env).await,
+        DatabaseCommand::Declare(args) => database::declare(args, env).await,
+        DatabaseCommand::Remove(args) => database::remove(args, env).await,
+        DatabaseCommand::Grant(args) => database::grant(args, env).await,
+        DatabaseCommand::Revoke(args) => database::revoke(args, env).await,
     }
 }
 

@@ -117,6 +117,15 @@ impl FleetFile {
         }
     }
 
+    /// Where the file is that [`FleetFile::find`] reads, or would read if somebody wrote it.
+    pub fn home_of(&self, env: &Env) -> Result<PathBuf, ConfigError> {
+        match (self.path.clone(), env.path("STADO_CONFIG")) {
+            (Some(path), _) => Ok(path),
+            (None, Some(path)) => Ok(path),
+            (None, None) => Ok(env.home()?.join(".stado/config.json")),
+        }
+    }
+
     fn place(&self) -> String {
         self.path.as_deref().map_or_else(|| "the configuration".to_owned(), |path| path.display().to_string())
     }

@@ -1,5 +1,6 @@
 //! Configuration: layers with the source of every value. The environment is read here and nowhere else.
 
+mod databases;
 mod docker;
 mod duration;
 mod env;
@@ -11,6 +12,7 @@ mod mesh;
 mod objects;
 mod store;
 
+pub(crate) use databases::{Database, Databases, Engine, Scope, database, edit_databases};
 pub(crate) use docker::docker_lookup;
 pub use duration::{format_duration, parse_duration};
 pub use env::Env;

@@ -1,4 +1,5 @@
 //! The only place that prints.
+pub mod clean;
 mod log;
 mod rows;
 
@@ -10,8 +11,11 @@ use std::io::Write;
 
 /// Writes text to standard output. A reader that went away is not an error; a full disk is.
 pub fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    written(std::io::stdout().lock(), text.as_bytes())
+}
+
+fn written(mut out: impl Write, bytes: &[u8]) -> Result<(), Failure> {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::here(format!("cannot write standard output: {e}")))
         }
@@ -29,9 +33,21 @@ pub fn json(value: &serde_json::Value) -> Result<(), Failure> {
     line(format_args!("{value:#}"))
 }
 
-/// Writes one line to standard error. A standard error that nobody reads is nobody's loss.
+/// Writes bytes to standard output as they are; see [`print`].
+pub fn raw(bytes: &[u8]) -> Result<(), Failure> {
+    written(std::io::stdout().lock(), bytes)
+}
+
+/// Writes one line to standard error. A standard error that nobody reads is nobody's loss. What other hosts said is often
+/// part of it, so that it is made fit to be shown.
 pub fn note(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let shown = clean::lines(text.to_string().as_bytes());
+    let _ = writeln!(std::io::stderr().lock(), "{shown}");
+}
+
+/// Writes bytes to standard error as they are.
+pub fn raw_error(bytes: &[u8]) {
+    let _ = std::io::stderr().lock().write_all(bytes);
 }
 
 /// Says why a verb failed.

@@ -78,9 +78,9 @@ fn table(rows: &Rows) -> String {
     format!("{table}\n")
 }
 
-/// Control characters, escaped: a cell may come from another program and must not steer the terminal.
+/// A cell may come from another program and must not steer the terminal.
 fn visible(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    super::clean::line(text)
 }
 
 fn json(rows: &Rows) -> Result<String, Failure> {

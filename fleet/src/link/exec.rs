@@ -18,6 +18,15 @@ const CHUNK: usize = 32 * 1024;
 /// For the session's task to take the close.
 const CLOSE: Duration = Duration::from_secs(10);
 
+/// What becomes of a command whose output goes past the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Past {
+    /// It has no answer.
+    Refuse,
+    /// What it said until then is its answer.
+    Cut,
+}
+
 /// Why a command gave no output.
 pub(super) enum ExecError {
     /// The session was gone before the command was sent.
@@ -31,7 +40,7 @@ pub(super) async fn run(
     seat: &Seat,
     command: &str,
     stdin: &[u8],
-    limits: ExecLimits,
+    limits: (ExecLimits, Past),
     timing: &Timing,
 ) -> Result<ExecOutput, ExecError> {
     let channel = open_channel(seat, timing).await?;
@@ -81,7 +90,7 @@ async fn converse(
     seat: &Seat,
     command: &str,
     stdin: &[u8],
-    limits: ExecLimits,
+    (limits, past): (ExecLimits, Past),
 ) -> Result<ExecOutput, LinkError> {
     let session = &seat.session;
     let (mut reader, writer) = channel.split();
@@ -109,6 +118,14 @@ async fn converse(
             stderr: heard.stderr,
             status: heard.status,
             path: session.path.clone(),
+            cut: false,
+        }),
+        Ended::TooMuch if past == Past::Cut => Ok(ExecOutput {
+            stdout: heard.stdout,
+            stderr: heard.stderr,
+            status: None,
+            path: session.path.clone(),
+            cut: true,
         }),
         Ended::Lost => Err(lost()),
         Ended::Refused => {
@@ -170,10 +187,11 @@ async fn listen(reader: &mut ChannelReadHalf, heard: &mut Heard) -> Ended {
     loop {
         match reader.wait().await {
             Some(ChannelMsg::Data { data }) => {
-                if heard.stdout.len() + data.len() > heard.stdout_limit {
+                let room = heard.stdout_limit.saturating_sub(heard.stdout.len());
+                heard.stdout.extend_from_slice(data.get(..room).unwrap_or(&data));
+                if data.len() > room {
                     return Ended::TooMuch;
                 }
-                heard.stdout.extend_from_slice(&data);
             }
             Some(ChannelMsg::ExtendedData { data, ext: 1 }) => {
                 let room = STDERR.saturating_sub(heard.stderr.len());

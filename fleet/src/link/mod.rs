@@ -13,6 +13,7 @@ mod exec;
 mod handler;
 mod keep;
 mod keys;
+mod knock;
 mod known_hosts;
 mod liveness;
 mod paths;
@@ -29,10 +30,12 @@ mod wake;
 
 pub use config::{LinkConfig, Timing};
 pub use error::{LinkError, Stage};
+pub use knock::Knock;
 pub use road::RoadReport;
 pub use stream::{Carrier, ChannelStream};
 
 use crate::name::{ConnectionPath, SshDestination, TargetName};
+use exec::Past;
 use pool::{Key, Pool, Purpose};
 use road::Roads;
 use std::net::SocketAddr;
@@ -53,6 +56,8 @@ pub struct ExecOutput {
     pub status: Option<u32>,
     /// Path that carried it.
     pub path: String,
+    /// Standard output went past the limit and ends there; the command was not heard to its end ([`Link::exec_cut`]).
+    pub cut: bool,
 }
 
 /// Limits of one command.
@@ -92,6 +97,30 @@ impl Link {
         stdin: &[u8],
         limits: ExecLimits,
     ) -> Result<ExecOutput, LinkError> {
+        self.exec_past(host, paths, command, stdin, limits, Past::Refuse).await
+    }
+
+    /// As [`Link::exec`], for people: of a command that says more than the limit, what it said until then is the answer.
+    pub async fn exec_cut(
+        &self,
+        host: &TargetName,
+        paths: &[ConnectionPath],
+        command: &str,
+        stdin: &[u8],
+        limits: ExecLimits,
+    ) -> Result<ExecOutput, LinkError> {
+        self.exec_past(host, paths, command, stdin, limits, Past::Cut).await
+    }
+
+    async fn exec_past(
+        &self,
+        host: &TargetName,
+        paths: &[ConnectionPath],
+        command: &str,
+        stdin: &[u8],
+        limits: ExecLimits,
+        past: Past,
+    ) -> Result<ExecOutput, LinkError> {
         let key = Key { host: host.clone(), paths: paths.into(), purpose: Purpose::Exec };
         let until = Instant::now() + limits.deadline;
         for last in [false, true] {
@@ -100,7 +129,8 @@ impl Link {
             };
             let seat = seat?;
             let left = until.saturating_duration_since(Instant::now());
-            let outcome = timeout(left, exec::run(&seat, command, stdin, limits, &self.pool.config().timing)).await;
+            let outcome =
+                timeout(left, exec::run(&seat, command, stdin, (limits, past), &self.pool.config().timing)).await;
             if !matches!(outcome, Ok(Ok(_))) {
                 self.pool.forget(&key, &seat.session);
             }

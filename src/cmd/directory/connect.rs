@@ -1,7 +1,7 @@
 use super::look::Look;
-use super::observations::{Observation, Observations, fact};
 use super::reach::{Reach, available, reach};
 use crate::args::ConnectArgs;
+use crate::cmd::observations::{Observation, Observations, fact};
 use crate::cmd::probe::{self, Answered};
 use crate::cmd::provenance::provenance;
 use crate::config::Env;
@@ -47,6 +47,9 @@ pub(crate) async fn connect(args: ConnectArgs, env: &Env) -> Verb {
         }
         false => None,
     };
+    if answered.is_none() {
+        record(&look, &found, "unverified", format!("handed out untried: {}", found.reach.url()));
+    }
     print(&look, &args, &found, answered)?;
     Ok(Outcome::Done)
 }
@@ -63,19 +66,18 @@ async fn verify(look: &Look, target: &TargetName, found: &Connected) -> Result<A
         Ok(answered) => ("observed", answered.to_string()),
         Err(why) => ("unreachable", why.clone()),
     };
-    let row = Observation {
-        fact: fact(&found.service, &found.from),
-        vantage: look.here(),
-        state: state.to_owned(),
-        detail: Some(detail),
-        at: Some(ledger::stamp(Timestamp::now())),
-    };
-    Observations::record(&look.fleet.host.stado_home, row);
+    record(look, found, state, detail);
     result.map_err(|why| {
         let Connected { service, placed_on, reach, .. } = found;
         let sentence = format!("{service} is placed on {placed_on} and did not answer at {}: {why}", reach.url());
         Failure::new(Class::InfraDown, Blame::Service, sentence)
     })
+}
+
+fn record(look: &Look, found: &Connected, state: &str, detail: String) {
+    let fact = fact(&found.service, &found.from);
+    let row = Observation::seen(fact, &look.here(), state, detail, Timestamp::now());
+    Observations::record(&look.fleet.host.stado_home, vec![row]);
 }
 
 /// An address that the resolver itself calls unserved is not given out untried either.

@@ -1,6 +1,6 @@
 use super::look::Look;
-use super::observations::{Observations, fact};
 use crate::args::EndpointArgs;
+use crate::cmd::observations::{Observations, fact};
 use crate::cmd::provenance::provenance;
 use crate::config::Env;
 use crate::exit::{Outcome, Verb};

@@ -1,14 +1,12 @@
 //! `stado service directory …`: where the fleet's services live.
-mod age;
 mod bind;
 mod connect;
 mod consumer;
 mod endpoint;
 mod look;
-mod observations;
 mod profiles;
 mod publish;
-mod reach;
+pub(crate) mod reach;
 mod show;
 
 pub(crate) use bind::bind;

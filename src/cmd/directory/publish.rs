@@ -1,7 +1,7 @@
-use super::age;
 use super::look::Look;
-use super::observations::{Observations, fact};
 use crate::args::PublishArgs;
+use crate::cmd::age;
+use crate::cmd::observations::{Observations, fact};
 use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;

@@ -7,23 +7,23 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 /// An address, and the adapter that it is, unless it is the service itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(crate) struct Reach {
     /// How it is spoken to.
-    pub(super) scheme: Scheme,
+    pub(crate) scheme: Scheme,
     /// Where, on the host that asks.
-    pub(super) addr: SocketAddr,
+    pub(crate) addr: SocketAddr,
     /// Consumer of the adapter.
-    pub(super) consumer: Option<String>,
+    pub(crate) consumer: Option<String>,
 }
 
 impl Reach {
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("{}://{}", self.scheme.as_str(), self.addr)
     }
 }
 
 /// Refuses a service that a placement transaction holds: what answers at its address now may be its old place.
-pub(super) fn available(registry: &Registry, name: &LogicalName, service: &DirectoryService) -> Result<(), Failure> {
+pub(crate) fn available(registry: &Registry, name: &LogicalName, service: &DirectoryService) -> Result<(), Failure> {
     match registry.transaction_over(name, service) {
         Some(profile) => Err(NoRoute::InTransaction { service: name.clone(), profile }.into()),
         None => Ok(()),
@@ -32,7 +32,7 @@ pub(super) fn available(registry: &Registry, name: &LogicalName, service: &Direc
 
 /// Finds it: on the host that serves, the endpoint; elsewhere that host's adapter for the consumer. A service behind SSH is
 /// never handed out by the placed host's own address: it listens on loopback there, and nothing could be opened.
-pub(super) fn reach(
+pub(crate) fn reach(
     registry: &Registry,
     (name, service): (&LogicalName, &DirectoryService),
     target: &TargetName,

@@ -1,6 +1,6 @@
 use super::look::Look;
-use super::observations::{Observations, fact};
 use crate::args::JsonArgs;
+use crate::cmd::observations::{Observations, fact};
 use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;

@@ -1,4 +1,5 @@
 //! `stado registry …`: the fleet's one document.
+mod beacon_age;
 mod diff;
 mod doctor;
 mod history;
@@ -13,8 +14,9 @@ mod set;
 mod validate;
 mod versions;
 
+pub(crate) use beacon_age::beacon_age;
 pub(crate) use diff::diff;
-pub(crate) use doctor::doctor;
+pub(crate) use doctor::{doctor, unplaced_coordinators};
 pub(crate) use history::history;
 pub(crate) use host::{host_add, host_remove, host_show};
 pub(crate) use host_path::{path_list, path_remove, path_set};

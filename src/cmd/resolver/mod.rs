@@ -12,6 +12,7 @@ mod verdict;
 mod watch;
 
 pub(crate) use life::{restart, stop};
+pub(crate) use probe::all_listen;
 pub(crate) use relay::relay;
 pub(crate) use resolve::resolve;
 pub(crate) use snapshot::snapshot;

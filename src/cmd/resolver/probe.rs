@@ -15,7 +15,7 @@ pub(super) async fn listens(addr: SocketAddr) -> bool {
 }
 
 /// Tries each of them, many at a time; `None` stays `None`. A daemon that is frozen costs the limit once, not once for each.
-pub(super) async fn all_listen(binds: Vec<Option<SocketAddr>>) -> Vec<Option<bool>> {
+pub(crate) async fn all_listen(binds: Vec<Option<SocketAddr>>) -> Vec<Option<bool>> {
     let mut seen = Vec::with_capacity(binds.len());
     for some in binds.chunks(AT_ONCE) {
         let mut tries = JoinSet::new();

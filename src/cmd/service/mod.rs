@@ -12,7 +12,7 @@ mod run;
 mod wait;
 
 pub(crate) use connections::connections;
-pub(crate) use doctor::doctor;
+pub(crate) use doctor::{checks as mesh_checks, doctor};
 pub(crate) use health::health;
 pub(crate) use inspect::inspect;
 pub(crate) use list::list;

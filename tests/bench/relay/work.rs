@@ -158,7 +158,11 @@ fn beside_bulk(way: &Way) -> f64 {
             let mut bulk = connect(way, SOURCE);
             bulk.write_all(&(1_u64 << 40).to_be_bytes()).unwrap();
             let mut piece = vec![0; 256 * 1024];
-            while bulk.read(&mut piece).is_ok_and(|n| n > 0) && !stop.load(Relaxed) {}
+            while !stop.load(Relaxed) {
+                if !bulk.read(&mut piece).is_ok_and(|n| n > 0) {
+                    break;
+                }
+            }
         });
         thread::sleep(Duration::from_millis(100));
         let took = 1e6 / echoes(way, 1, 400);

@@ -120,7 +120,7 @@ impl Far {
             }
             Fault::Hang => std::future::pending().await,
             Fault::Say(status, stdout, stderr) => {
-                Ok(ExecOutput { stdout, stderr: stderr.into(), status, path: "primary".into() })
+                Ok(ExecOutput { stdout, stderr: stderr.into(), status, path: "primary".into(), cut: false })
             }
             Fault::Chatter(text) => {
                 let mut output = self.run(command, stdin).await;
@@ -132,7 +132,13 @@ impl Far {
 }
 
 fn said(status: u32, stdout: String, stderr: &str) -> ExecOutput {
-    ExecOutput { stdout: stdout.into_bytes(), stderr: stderr.into(), status: Some(status), path: "primary".into() }
+    ExecOutput {
+        stdout: stdout.into_bytes(),
+        stderr: stderr.into(),
+        status: Some(status),
+        path: "primary".into(),
+        cut: false,
+    }
 }
 
 impl Exec for Far {

@@ -40,6 +40,34 @@ async fn too_much_output_is_refused_and_the_next_command_runs() {
 }
 
 #[tokio::test]
+async fn too_much_output_can_be_cut_instead() {
+    let Some(sshd) = sshd::start(Options::default()) else { return };
+    let link = sshd.link();
+    let few = ExecLimits { stdout: 1000, ..limits() };
+    let output = link.exec_cut(&host(), &sshd.paths(), "yes", b"", few).await.unwrap();
+    assert_eq!((output.stdout, output.status, output.cut), (b"y\n".repeat(500), None, true));
+    let output = link.exec_cut(&host(), &sshd.paths(), "yes | head -c 1000", b"", few).await.unwrap();
+    assert_eq!(
+        (output.stdout.len(), output.status, output.cut),
+        (1000, Some(0), false),
+        "the limit itself is no excess"
+    );
+}
+
+#[tokio::test]
+async fn a_knock_tells_each_path_for_itself_and_leaves_no_session() {
+    let Some(sshd) = sshd::start(Options::default()) else { return };
+    let closed = format!("{}:{}", sshd.address, sshd.port + 1);
+    let dead = ConnectionPath { name: "lan".into(), destination: closed.parse().unwrap() };
+    let link = sshd.link();
+    let knock = link.knock(&sshd.paths()[0]).await.unwrap();
+    assert!(knock.session > Duration::ZERO && knock.round_trip > Duration::ZERO, "{knock:?}");
+    let error = link.knock(&dead).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("connect to {closed}: Connection refused (os error 111)"));
+    assert!(link.pool.sessions().is_empty());
+}
+
+#[tokio::test]
 async fn a_flood_on_standard_error_keeps_its_beginning() {
     let Some(sshd) = sshd::start(Options::default()) else { return };
     let command = "yes | head -c 3000000 >&2; echo end";

@@ -67,6 +67,11 @@ fn of_document(document: &Document, registry: &Registry) -> Vec<Divergence> {
     findings
 }
 
+/// Active coordinators that no host runs: what is wrong with each, and what to do.
+pub(crate) fn unplaced_coordinators(document: &Document) -> Vec<(String, String)> {
+    jobs::unplaced(document).into_iter().map(|found| (found.detail, found.remedy)).collect()
+}
+
 fn report(args: &JsonArgs, location: &str, registry: &Registry, findings: &[Divergence]) -> Result<(), Failure> {
     let adapters: usize = registry.targets.values().filter_map(|t| Some(t.resolver.as_ref()?.adapters.len())).sum();
     let services = registry.directory.as_ref().map_or(0, |d| d.services.len());

@@ -9,11 +9,11 @@ use crate::exit::{Failure, Outcome, Verb};
 use crate::ui::{self, Rows};
 
 /// One line of the report.
-struct Check {
-    name: String,
+pub(crate) struct Check {
+    pub(crate) name: String,
     /// `ok`, `skip` or `fail`; only the last fails the command.
-    status: &'static str,
-    detail: String,
+    pub(crate) status: &'static str,
+    pub(crate) detail: String,
 }
 
 impl Check {
@@ -32,8 +32,7 @@ impl Check {
 
 /// Rows are printed before a failing exit.
 pub(crate) async fn doctor(args: RowsArgs, env: &Env) -> Verb {
-    let mut checks = daemon_reachable(&args, env).await?;
-    checks.extend(host::checks(&daemon::socket(&args.daemon, env)));
+    let checks = checks(&args, env).await?;
     let failed = checks.iter().any(|check| check.status == "fail");
     let mut rows = Rows::new(&["check", "status", "detail"]);
     for check in checks {
@@ -41,6 +40,13 @@ pub(crate) async fn doctor(args: RowsArgs, env: &Env) -> Verb {
     }
     ui::print(&ui::render(&rows, &args.output)?)?;
     if failed { Err(Failure::here("doctor found failing checks")) } else { Ok(Outcome::Done) }
+}
+
+/// What the mesh of this host needs.
+pub(crate) async fn checks(args: &RowsArgs, env: &Env) -> Result<Vec<Check>, Failure> {
+    let mut checks = daemon_reachable(args, env).await?;
+    checks.extend(host::checks(&daemon::socket(&args.daemon, env)));
+    Ok(checks)
 }
 
 async fn daemon_reachable(args: &RowsArgs, env: &Env) -> Result<Vec<Check>, Failure> {

@@ -1,12 +1,12 @@
 //! Ages for people.
 
 /// `just now`, `14m ago`, `3h ago`, `12d ago`.
-pub(super) fn ago(seconds: u64) -> String {
+pub(crate) fn ago(seconds: u64) -> String {
     if seconds < 60 { "just now".to_owned() } else { format!("{} ago", span(seconds)) }
 }
 
 /// `14m`, `3h`, `12d`.
-pub(super) fn span(seconds: u64) -> String {
+pub(crate) fn span(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
         60..3600 => format!("{}m", seconds / 60),

@@ -1,0 +1,54 @@
+//! `stado doctor`: what this host needs and does not have (fleet contract §6.15). A check a file; the mesh's own are those of
+//! `devmesh doctor`.
+mod databases;
+mod hosts;
+mod mesh;
+mod object_auth;
+mod placement;
+mod queue;
+mod registry;
+mod report;
+mod resolver;
+
+use crate::args::DoctorArgs;
+use crate::cmd::fleet::Fleet;
+use crate::config::Env;
+use crate::exit::{Failure, Outcome, Verb};
+use crate::ui;
+use jiff::Timestamp;
+use report::{Check, Report};
+
+/// Checks, prints, and fails when one failed.
+pub(crate) async fn doctor(args: DoctorArgs, env: &Env) -> Verb {
+    let mut checks = mesh::checks(&args.rows, env).await?;
+    checks.extend(of_fleet(&args, env).await);
+    let report = Report::new(checks, Timestamp::now());
+    if args.json {
+        ui::json(&serde_json::to_value(&report).map_err(|e| Failure::here(e.to_string()))?)?;
+    } else {
+        ui::print(&ui::render(&report.rows(args.fix_hints), &args.rows.output)?)?;
+    }
+    report.failure().map_or(Ok(Outcome::Done), |sentence| Err(Failure::here(sentence)))
+}
+
+/// What the fleet's side of this host needs. A host that is the mesh alone has nothing to check there.
+async fn of_fleet(args: &DoctorArgs, env: &Env) -> Vec<Check> {
+    let fleet = match Fleet::open(env) {
+        Ok(fleet) => fleet,
+        Err(failure) => return vec![registry::unreadable(&failure)],
+    };
+    let (check, answer) = registry::check(&fleet).await;
+    let mut checks = vec![check];
+    checks.extend(placement::checks(&fleet, answer.as_ref()).await);
+    checks.extend(object_auth::checks(&fleet, env).await);
+    checks.extend(queue::checks(answer.as_ref()));
+    checks.push(resolver::check(&fleet, answer.as_ref()));
+    checks.extend(databases::checks(&fleet, answer.as_ref(), env).await);
+    if args.deployment_preflight {
+        checks.extend(hosts::preflight(&fleet, answer.as_ref()).await);
+    }
+    if args.release_verification {
+        checks.extend(hosts::release(&fleet, answer.as_ref()).await);
+    }
+    checks
+}
