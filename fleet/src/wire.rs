@@ -135,6 +135,35 @@ pub struct RefusedList {
     pub refused: Vec<Refused>,
 }
 
+/// Answer of `GET /v1/certificates` (an addition of Stado): what the HTTP router's certificates are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CertificateList {
+    /// Whether HTTPS is served with them.
+    pub served: bool,
+    /// In the order in which they are looked through.
+    pub certificates: Vec<Certificate>,
+    /// Why HTTPS is not served although it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// One certificate of the HTTP router.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Certificate {
+    /// Its file, or the folder of the local authority.
+    pub source: String,
+    /// What it is for; empty when nothing is loaded from it.
+    pub names: Vec<String>,
+    /// When it ends, RFC 3339.
+    pub not_after: Option<String>,
+    /// What is wrong with it, such as the error of the last reload, and what to do.
+    pub problem: Option<String>,
+    /// Since when, RFC 3339.
+    pub since: Option<String>,
+}
+
 /// How the container engine is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -3,8 +3,8 @@ use super::error::Error;
 use super::http::{Answer, Request, exchange};
 use serde::de::DeserializeOwned;
 use stado_fleet::wire::{
-    ConnectionList, ErrorEnvelope, Health, HeartbeatResponse, Inspect, RefusedList, RegisterRequest, RegisterResponse,
-    Service, ServiceList,
+    CertificateList, ConnectionList, ErrorEnvelope, Health, HeartbeatResponse, Inspect, RefusedList, RegisterRequest,
+    RegisterResponse, Service, ServiceList,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -109,6 +109,11 @@ impl Api {
     /// know the question.
     pub async fn refused(&self) -> Result<RefusedList, Error> {
         self.get("/v1/refused".into()).await
+    }
+
+    /// What certificates the daemon's HTTP router has. Daemons of earlier versions do not know the question.
+    pub async fn certificates(&self) -> Result<CertificateList, Error> {
+        self.get("/v1/certificates".into()).await
     }
 
     /// Creates a registration. With an `idempotency_key` (printable, one line), a repeated request answers the

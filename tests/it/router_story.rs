@@ -1,69 +1,12 @@
 //! HTTP services by hostname, through the built daemon.
 use crate::support::home::{DEVMESHD, Home, STADO};
+use crate::support::http::{get, http, listed, python_with, register, serve};
 use crate::support::process::{Process, run};
 use crate::support::{PATIENCE, ports, program, wait_until};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::thread;
-
-/// Answers every request with a word; on a port of the system's choice until the test ends.
-fn http(word: &'static str) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(move || {
-                let (mut reader, mut stream) = (BufReader::new(stream.try_clone().unwrap()), stream);
-                let mut line = String::new();
-                while reader.read_line(&mut line).unwrap_or(0) > 0 {
-                    if line == "\r\n" {
-                        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", word.len());
-                        if stream.write_all((head + word).as_bytes()).is_err() {
-                            return;
-                        }
-                    }
-                    line.clear();
-                }
-            });
-        }
-    });
-    port
-}
-
-/// Status and body of one GET through the router.
-fn get(port: u16, host: &str, more: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(stream, "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    (head.split(' ').nth(1).unwrap_or("0").parse().unwrap(), body.to_owned())
-}
-
-fn serve(home: &Home, port: u16, args: &[&str]) -> Process {
-    let addr = format!("127.0.0.1:{port}");
-    let all = [&["serve", "--docker-enabled=false", "--http-enabled", "--http-addr", &addr], args].concat();
-    let mut daemon = home.start("devmeshd", DEVMESHD, &all);
-    wait_until("the daemon answers", PATIENCE, || {
-        assert!(daemon.ended().is_none(), "{}", daemon.log());
-        home.devmesh(&["health"]).code == 0
-    });
-    daemon
-}
-
-fn register(home: &Home, name: &str, backend: u16, more: &[&str]) {
-    let backend = format!("127.0.0.1:{backend}");
-    let args = ["register", "--name", name, "--kind", "http", "--backend", &backend, "--once", "--ttl", "600"];
-    home.devmesh(&[&args, more].concat()).ok();
-}
-
-fn listed(home: &Home, name: &str) -> Value {
-    let all = home.devmesh(&["services", "list", "--format", "json"]).ok().json();
-    all.as_array().unwrap().iter().find(|row| row["name"] == name).cloned().unwrap_or_default()
-}
 
 #[test]
 fn two_hostnames_reach_two_backends_and_the_rest_is_told_why_not() {
@@ -77,6 +20,7 @@ fn two_hostnames_reach_two_backends_and_the_rest_is_told_why_not() {
     let (status, text) = get(port, "c.test", "");
     assert_eq!(status, 404);
     assert!(text.starts_with("404 Not Found\n") && text.contains("a.test, checkout-api.localhost"), "{text}");
+    assert!(text.contains(&format!("listed at http://stado.localhost:{port}/")), "{text}");
     assert_eq!(listed(&home, "checkout.api")["endpoint"], format!("http://checkout-api.localhost:{port}"));
 
     // Known and not back yet: after a kill the name is still known.
@@ -204,6 +148,54 @@ fn a_socket_that_a_service_manager_opened_is_served() {
     register(&home, "web", http("W"), &[]);
     assert_eq!(get(at.port(), "web.localhost", ""), (200, "W".into()));
     assert_eq!(listed(&home, "web")["endpoint"], format!("http://web.localhost:{}", at.port()));
+}
+
+#[test]
+fn the_running_daemon_says_which_certificates_it_serves_and_why_a_new_one_was_not_taken() {
+    needs!("openssl");
+    let (home, lease) = (Home::new(), ports::one());
+    let (cert, key) = pair(&home, "a.test");
+    let bind = format!("127.0.0.1:{}", lease.port());
+    let args =
+        ["serve", "--docker-enabled=false", "--https-addr", &bind, "--http-cert-file", &cert, "--http-key-file", &key];
+    let daemon = home.start("daemon", DEVMESHD, &args);
+    wait_until("the daemon answers", PATIENCE, || home.devmesh(&["health"]).code == 0);
+    let status = |more: &[&str]| home.stado(&[&["tls", "status", "--store", "java"], more].concat());
+    let served = status(&["--json"]).ok().json();
+    assert_eq!(
+        (&served["from"], &served["certificates"][0]["names"][0]),
+        (&"daemon".into(), &"a.test".into()),
+        "{served}"
+    );
+    assert!(served["certificates"][0]["not_after"].is_string(), "{served}");
+    std::fs::write(&cert, "no certificate").unwrap();
+    let broken = status(&["--json"]).exits(1).json();
+    let problem = broken["certificates"][0]["problem"].as_str().unwrap();
+    assert!(problem.ends_with("; the one that was loaded before is served"), "{broken}");
+    assert!(broken["certificates"][0]["since"].is_string(), "{broken}");
+    assert!(status(&[]).stdout.contains("served by the running daemon:"), "{}", status(&[]).stdout);
+    assert!(daemon.stop().success());
+    assert_eq!(status(&["--json"]).json()["from"], "files");
+}
+
+#[test]
+fn a_websocket_client_that_people_use_talks_through_the_router_in_clear_and_over_tls() {
+    needs!("python3-websocket");
+    let (home, lease) = (Home::new(), ports::block(4));
+    home.stado(&["tls", "init"]).ok();
+    let [secure, first, second] = [1, 2, 3].map(|n| lease.port() + n);
+    let https = format!("127.0.0.1:{secure}");
+    let _daemon = serve(&home, lease.port(), &["--https-addr", &https]);
+    let python = python_with("websocket").unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/websocket_client.py");
+    let authority = Some(".config/devmesh/tls/ca.pem");
+    for (name, router, backend, more) in [("clear", lease.port(), first, None), ("tls", secure, second, authority)] {
+        register(&home, name, backend, &[]);
+        let (router, backend, host) = (router.to_string(), backend.to_string(), format!("{name}.localhost"));
+        let args = [script, &router, &backend, &host].into_iter().chain(more);
+        let said = run(&mut home.command(&python, &args.collect::<Vec<_>>())).ok();
+        assert_eq!(said.stdout, "ok\n", "{}", said.stderr);
+    }
 }
 
 /// A self-signed certificate for `name` and its key, made by openssl.

@@ -3,24 +3,52 @@
 use super::outside::Outside;
 use super::router_side::sentence;
 use crate::conn::{self, BindError, Bound, Families};
-use crate::http::tls::Tls;
+use crate::http::tls::{CertStatus, Tls};
 use crate::http::{HttpContext, Inherited, Listener, Listening, Router, Scheme};
 use crate::mesh::Mesh;
+use stado_fleet::wire::{Certificate, CertificateList};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
+
+/// How often certificates are looked at for the state file's sake.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// How every port stands, and who is told.
 #[derive(Debug)]
 pub(super) struct Ports {
     mesh: Weak<Mesh>,
-    tls: Option<Arc<Tls>>,
+    certificates: Certificates,
     inherited: Inherited,
     outside: Option<Outside>,
     /// What was found at the start and does not change.
     said: Vec<String>,
     known: Mutex<Vec<(Scheme, Result<Held, String>)>>,
+    /// What is wrong with certificates.
+    aged: Mutex<Vec<String>>,
+}
+
+/// What HTTPS is served with.
+#[derive(Debug, Clone)]
+pub(super) struct Certificates {
+    pub(super) tls: Option<Arc<Tls>>,
+    /// Why it is not served although it was asked for.
+    pub(super) refused: Option<String>,
+}
+
+impl Certificates {
+    /// As the socket API tells it. Looks at the files; blocks meanwhile.
+    fn list(&self) -> CertificateList {
+        let all = self.tls.as_ref().map(|tls| tls.look_and_tell(jiff::Timestamp::now())).unwrap_or_default();
+        CertificateList {
+            served: self.tls.is_some(),
+            certificates: all.into_iter().map(CertStatus::into_wire).collect(),
+            refused: self.refused.clone(),
+        }
+    }
 }
 
 /// A port that is held.
@@ -34,12 +62,20 @@ struct Held {
 impl Ports {
     pub(super) fn new(
         mesh: &Arc<Mesh>,
-        tls: Option<Arc<Tls>>,
+        certificates: Certificates,
         inherited: Inherited,
         outside: Option<Outside>,
         said: Vec<String>,
     ) -> Arc<Self> {
-        Arc::new(Self { mesh: Arc::downgrade(mesh), tls, inherited, outside, said, known: Mutex::default() })
+        Arc::new(Self {
+            mesh: Arc::downgrade(mesh),
+            certificates,
+            inherited,
+            outside,
+            said,
+            known: Mutex::default(),
+            aged: Mutex::default(),
+        })
     }
 
     /// Keeps the fleet's state file told of services that lost their hostname to another.
@@ -49,6 +85,31 @@ impl Ports {
         tokio::spawn(async move {
             while let Some(Ok(())) = stop.run_until_cancelled(shaded.changed()).await {
                 this.tell();
+            }
+        });
+    }
+
+    /// Keeps it told of certificates that end, or whose files no longer load.
+    pub(super) fn follow_certificates(self: &Arc<Self>, stop: CancellationToken) {
+        if self.outside.is_none() || self.certificates.tls.is_none() {
+            return;
+        }
+        let this = Arc::clone(self);
+        tokio::spawn(async move {
+            let mut looks = interval(LOOK);
+            looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            while stop.run_until_cancelled(looks.tick()).await.is_some() {
+                let certificates = this.certificates.clone();
+                let list = tokio::task::spawn_blocking(move || certificates.list()).await.unwrap_or_default();
+                let said = |one: Certificate| Some(format!("certificate {}: {}", one.source, one.problem?));
+                let now: Vec<String> = list.certificates.into_iter().filter_map(said).collect();
+                let changed = {
+                    let mut aged = this.aged.lock().unwrap_or_else(PoisonError::into_inner);
+                    std::mem::replace(&mut *aged, now.clone()) != now
+                };
+                if changed {
+                    this.tell();
+                }
             }
         });
     }
@@ -69,11 +130,12 @@ impl Ports {
     fn tell(&self) {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(mesh) = self.mesh.upgrade() else { return };
-        mesh.set_router(listening(&known, self.tls.as_ref()));
+        mesh.set_router(listening(&known, &self.certificates));
         if let Some(outside) = &self.outside {
             let instead = known.iter().filter_map(|(_, now)| now.as_ref().ok()?.instead.clone());
             let shaded: Vec<String> = mesh.sites().shaded().borrow().iter().map(sentence).collect();
-            outside.router_says(self.said.iter().cloned().chain(instead).chain(shaded).collect());
+            let aged = self.aged.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            outside.router_says(self.said.iter().cloned().chain(instead).chain(aged).chain(shaded).collect());
         }
     }
 }
@@ -89,7 +151,8 @@ pub(super) fn open(
     match passed.unwrap_or_else(|| bound(scheme, asked, &ports.inherited)) {
         Ok((bound, instead)) => {
             let at = bound.addr;
-            let router = Router::start(Arc::clone(context), vec![Listener { bound, scheme }], ports.tls.clone());
+            let router =
+                Router::start(Arc::clone(context), vec![Listener { bound, scheme }], ports.certificates.tls.clone());
             tracing::info!(target: "stado::mesh", scheme = scheme.as_str(), bind = %at, "http_listening");
             ports.set(scheme, Ok(Held { port: at.port(), instead }));
             Ok(router)
@@ -102,13 +165,20 @@ pub(super) fn open(
 }
 
 /// Where the ports that are held are, or why there is none.
-fn listening(known: &[(Scheme, Result<Held, String>)], tls: Option<&Arc<Tls>>) -> Listening {
+fn listening(known: &[(Scheme, Result<Held, String>)], certificates: &Certificates) -> Listening {
     let held = |scheme| known.iter().find(|(of, _)| *of == scheme).and_then(|(_, now)| Some(now.as_ref().ok()?.port));
     let problem = known.iter().find_map(|(_, now)| now.as_ref().err());
     Listening {
         http: held(Scheme::Http),
         https: held(Scheme::Https),
-        covers: tls.cloned().map(|tls| Arc::new(move |host: &str| tls.serves(host, jiff::Timestamp::now())) as _),
+        covers: certificates
+            .tls
+            .clone()
+            .map(|tls| Arc::new(move |host: &str| tls.serves(host, jiff::Timestamp::now())) as _),
+        certificates: {
+            let certificates = certificates.clone();
+            Some(Arc::new(move || certificates.list()) as _)
+        },
         reason: problem.map(|why| format!("the HTTP router is not served: {why}").into()),
     }
 }
@@ -171,15 +241,20 @@ mod tests {
         assert_eq!(instead("127.0.0.1:8080", denied, Scheme::Http), None);
     }
 
+    const NONE: Certificates = Certificates { tls: None, refused: None };
+
     #[test]
     fn urls_follow_the_ports_that_are_held_and_say_why_there_are_none() {
         let taken = (Scheme::Http, Err("127.0.0.1:80 is held by pid 7 (nginx)".to_owned()));
-        let none = listening(std::slice::from_ref(&taken), None);
+        let none = listening(std::slice::from_ref(&taken), &NONE);
         assert_eq!(none.url("a.test"), None);
         assert!(none.reason.unwrap().contains("held by pid 7 (nginx)"));
         let held = |port| Ok(Held { port, instead: None });
-        let both = listening(&[taken, (Scheme::Https, held(8443))], None);
+        let both = listening(&[taken, (Scheme::Https, held(8443))], &NONE);
         assert_eq!(both.url("a.test").as_deref(), Some("https://a.test:8443"));
-        assert_eq!(listening(&[(Scheme::Http, held(8088))], None).url("a.test").as_deref(), Some("http://a.test:8088"));
+        assert_eq!(
+            listening(&[(Scheme::Http, held(8088))], &NONE).url("a.test").as_deref(),
+            Some("http://a.test:8088")
+        );
     }
 }

@@ -2,7 +2,7 @@
 //! with its holder, and tried again; nothing else waits for it (design, rule 1).
 use super::outside::Outside;
 use super::part::{Part, Place, Slot};
-use super::router_ports::{Ports, open};
+use super::router_ports::{Certificates, Ports, open};
 use crate::conn;
 use crate::http::tls::{LoadError, Tls};
 use crate::http::{HttpConfig, HttpContext, Index, Inherited, Listening, Observer, Router, Scheme, Shaded, follow};
@@ -17,6 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub(super) struct RouterSide {
     mesh: Arc<Mesh>,
     parts: Vec<Part<Router>>,
+    inherited: Inherited,
     stop: DropGuard,
 }
 
@@ -45,21 +46,28 @@ impl RouterSide {
         let index = Index::new(mesh, conn.ledger.clone(), fleet);
         let own = Some(Arc::new(index) as _);
         let context = Arc::new(HttpContext::new(mesh.sites().routes(), conn, Arc::new(observer), own, config.limits));
-        let said = refused.into_iter().chain(unwritten).collect();
-        let ports = Ports::new(mesh, tls.clone(), inherited.clone(), outside.cloned(), said);
+        let said = refused.iter().cloned().chain(unwritten).collect();
+        let certificates = Certificates { tls: tls.clone(), refused };
+        let ports = Ports::new(mesh, certificates, inherited.clone(), outside.cloned(), said);
         ports.follow_shaded(stop.clone());
+        ports.follow_certificates(stop.clone());
         let wanted = [(Scheme::Http, config.http), (Scheme::Https, config.https.filter(|_| tls.is_some()))];
         let wanted = wanted.into_iter().filter_map(|(scheme, asked)| Some((scheme, asked?)));
         let parts = wanted.map(|(scheme, asked)| part(scheme, asked, &ports, &context, outside)).collect();
         for at in inherited.left() {
             tracing::warn!(target: "stado::mesh", bind = %at, "inherited_socket_not_used");
         }
-        Ok(Self { mesh: Arc::clone(mesh), parts, stop: stop.drop_guard() })
+        Ok(Self { mesh: Arc::clone(mesh), parts, inherited: inherited.clone(), stop: stop.drop_guard() })
     }
 
     /// All listeners, with what is spoken there, to hand them over to another process.
     pub(super) fn lend(&self) -> Vec<(SocketAddr, Vec<conn::Lent>)> {
         self.parts.iter().filter_map(|part| part.slot().with(Router::lend)).flatten().collect()
+    }
+
+    /// Which of them came from a service manager.
+    pub(super) fn passed(&self) -> Vec<SocketAddr> {
+        self.inherited.passed()
     }
 
     /// Connections of clients now.
@@ -70,7 +78,7 @@ impl RouterSide {
     /// Another process has the listeners: stops accepting. Answers and streams go on; what is left of the routers says how
     /// many.
     pub(super) async fn leave(self) -> Vec<Router> {
-        drop(self.stop);
+        drop((self.stop, self.inherited.take_kept()));
         let routers = join_all(self.parts.into_iter().map(Part::take)).await;
         let leaving = routers.into_iter().flatten().map(|mut router| async move {
             drop(router.release().await);

@@ -43,6 +43,8 @@ pub struct Limits {
     pub hello_deadline: Duration,
     /// How long a client's connection may stay without a request.
     pub idle: Duration,
+    /// How long a client may take nothing of an answer that waits for it; its connection, or its stream in HTTP/2, is reset then.
+    pub unread: Duration,
     /// How long a connection to a backend is kept for the next request.
     pub backend_idle: Duration,
     /// Streams of one HTTP/2 connection at a time.
@@ -61,6 +63,7 @@ impl Default for Limits {
             head_deadline: Duration::from_secs(30),
             hello_deadline: Duration::from_secs(30),
             idle: Duration::from_secs(600),
+            unread: Duration::from_secs(600),
             backend_idle: Duration::from_secs(60),
             h2_streams: 256,
             h2_resets: 64,

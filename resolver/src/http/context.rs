@@ -9,7 +9,12 @@ use super::table::Routes;
 use crate::conn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+/// After a hand-over: how long a client may still send one more request on a connection that was kept for it. Whoever is in
+/// the middle of its work is answered, and told to open another connection, instead of finding this one closed under it.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Shared by all listeners and connections of a router.
 #[derive(Debug)]
@@ -31,6 +36,7 @@ pub struct HttpContext {
     pub(super) hop: Hop,
     draining: AtomicBool,
     drain: CancellationToken,
+    parted: CancellationToken,
 }
 
 impl HttpContext {
@@ -53,19 +59,39 @@ impl HttpContext {
             hop: Hop::new(),
             draining: AtomicBool::new(false),
             drain: CancellationToken::new(),
+            parted: CancellationToken::new(),
         }
     }
 
-    /// From now on a connection ends with the answer that it is about.
+    /// From now on a connection ends with the answer that it is about, and one without a request at once.
     pub(super) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
         self.drain.cancel();
+        self.parted.cancel();
+    }
+    /// The same, but a connection without a request may still bring one for a moment. Must run inside a runtime.
+    pub(super) fn part(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+        self.drain.cancel();
+        let parted = self.parted.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(FAREWELL).await;
+            parted.cancel();
+        });
     }
     /// Whether connections end with their answer.
     pub(super) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
+    /// Whether connections without a request end.
+    pub(super) fn has_parted(&self) -> bool {
+        self.parted.is_cancelled()
+    }
     /// Returns once they do.
+    pub(super) fn parted(&self) -> WaitForCancellationFutureOwned {
+        self.parted.clone().cancelled_owned()
+    }
+    /// Returns once connections end with their answer.
     pub(super) fn drained(&self) -> WaitForCancellationFutureOwned {
         self.drain.clone().cancelled_owned()
     }

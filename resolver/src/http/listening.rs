@@ -1,11 +1,15 @@
 //! Where the router listens at this moment: what the URLs of http services are made from, so that none names a port that is
 //! not held (proxy rule 1).
 use super::hostname;
+use stado_fleet::wire::CertificateList;
 use std::fmt;
 use std::sync::Arc;
 
 /// Whether the certificates that are loaded cover a hostname.
 pub type CoversHost = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// What certificates the router has; it looks at their files, and blocks meanwhile.
+pub type TellCertificates = Arc<dyn Fn() -> CertificateList + Send + Sync>;
 
 /// The router's listeners, or why there are none.
 #[derive(Clone, Default)]
@@ -16,6 +20,8 @@ pub struct Listening {
     pub https: Option<u16>,
     /// What HTTPS is good for; `None` is everything.
     pub covers: Option<CoversHost>,
+    /// What the certificates are.
+    pub certificates: Option<TellCertificates>,
     /// Why http services have no URL, or not the one that was asked for.
     pub reason: Option<Arc<str>>,
 }
@@ -62,6 +68,7 @@ mod tests {
             http: Some(8088),
             https: Some(8443),
             covers: Some(Arc::new(|host| host.ends_with(".localhost"))),
+            certificates: None,
             reason: None,
         };
         assert_eq!(both.url("a.localhost").as_deref(), Some("https://a.localhost:8443"));

@@ -43,7 +43,7 @@ pub use context::HttpContext;
 pub use fleet::follow;
 pub use index::{FleetView, Index};
 pub use inherited::Inherited;
-pub use listening::{CoversHost, Listening};
+pub use listening::{CoversHost, Listening, TellCertificates};
 pub use own::{Own, OwnAnswer, OwnBody, OwnRequest, OwnResponse};
 pub use page::{Page, Problem, render};
 pub use pool::Pool;

@@ -85,9 +85,15 @@ impl Router {
         self.shared.connections.len()
     }
 
-    /// Stops accepting and gives the listeners back, still open. Connections end with the answer they are about, or, when
-    /// they are another protocol's, go on to their own end; see [`Self::close`].
+    /// Stops accepting and gives the listeners back, still open: somebody else has them. Connections end with their next
+    /// answer, or, when they are another protocol's, go on to their own end; see [`Self::close`].
     pub async fn release(&mut self) -> Vec<Listener> {
+        let listeners = self.stop().await;
+        self.shared.context.part();
+        listeners
+    }
+
+    async fn stop(&mut self) -> Vec<Listener> {
         self.shared.stop.cancel();
         let mut listeners = Vec::new();
         for Running { addr, scheme, accepting, copies } in self.running.drain(..) {
@@ -98,13 +104,13 @@ impl Router {
                 listeners.push(Listener { bound, scheme });
             }
         }
-        self.shared.context.drain();
         listeners
     }
 
     /// Stops accepting at once, lets every connection finish its answer for up to `grace`, then resets the rest.
     pub async fn close(mut self, grace: Duration) {
-        drop(self.release().await);
+        drop(self.stop().await);
+        self.shared.context.drain();
         self.shared.connections.close();
         if timeout(grace, self.shared.connections.wait()).await.is_err() {
             self.shared.cut.cancel();

@@ -5,6 +5,7 @@ use super::record::{Kind, Place, Record};
 use super::{Mesh, names};
 use crate::http::{Facts, Listening, Protocol, Sites, hostname};
 use stado_fleet::name::ServiceName;
+use stado_fleet::wire::CertificateList;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,13 @@ impl Mesh {
     /// Where the router listens.
     pub fn router(&self) -> Arc<Listening> {
         self.router.load_full()
+    }
+
+    /// What the router's certificates are; none without a router.
+    pub async fn certificates(&self) -> CertificateList {
+        let Some(tell) = self.router().certificates.clone() else { return CertificateList::default() };
+        // An error would mean that reading the files panicked.
+        tokio::task::spawn_blocking(move || tell()).await.unwrap_or_default()
     }
 
     /// Makes `listening` what URLs are made from; whoever listens is told of every http service's address.

@@ -74,7 +74,7 @@ fn run(
         mesh: mesh_room::Config { tuning: Some(reload.tuning()), ..mesh_config(&settings) },
         docker: settings.docker.clone(),
         http: settings.http.clone(),
-        inherited,
+        inherited: inherited.clone(),
         fleet,
         version: VERSION,
         take_over,
@@ -95,7 +95,7 @@ fn run(
     runtime.shutdown_background();
     if result.is_ok() && signals.wants_restart() {
         drop(guard);
-        return Err(again::run());
+        return Err(again::run(&inherited.take_kept()));
     }
     result
 }

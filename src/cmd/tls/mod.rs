@@ -18,11 +18,15 @@ use stado_resolver::http::tls::TlsSettings;
 use stado_resolver::http::tls::authority::{self, AuthorityFacts};
 use std::path::PathBuf;
 
-/// What the daemon would be started with, as far as it concerns certificates.
-fn settings(place: &TlsPlace, env: &Env) -> Result<TlsSettings, ConfigError> {
+/// What the daemon would be started with.
+fn mesh(place: &TlsPlace, env: &Env) -> Result<MeshSettings, ConfigError> {
     let flags = MeshFlags { config: place.config.clone(), state: place.state.clone(), ..MeshFlags::default() };
-    let settings: MeshSettings = MeshLayers::read(&flags, env)?.settings(env)?;
-    Ok(settings.tls)
+    MeshLayers::read(&flags, env)?.settings(env)
+}
+
+/// The same, as far as it concerns certificates.
+fn settings(place: &TlsPlace, env: &Env) -> Result<TlsSettings, ConfigError> {
+    Ok(mesh(place, env)?.tls)
 }
 
 /// The folder of the authority.

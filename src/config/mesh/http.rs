@@ -65,6 +65,7 @@ fn limits(layers: &Layers) -> Result<Limits, ConfigError> {
         head_deadline: span("http-head-timeout")?,
         hello_deadline: span("http-tls-timeout")?,
         idle: span("http-idle-timeout")?,
+        unread: span("http-unread-timeout")?,
         backend_idle: span("http-backend-idle-timeout")?,
         h2_streams: u32::try_from(number("http-h2-streams", 1..=65_536)?).unwrap_or(u32::MAX),
         h2_resets: count("http-h2-resets", 1..=65_536)?,

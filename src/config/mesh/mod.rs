@@ -70,6 +70,7 @@ const FIELDS: &[Field] = &[
     field("http-head-timeout", "http.head_timeout", Kind::Duration, Some("30s")),
     field("http-tls-timeout", "http.tls_timeout", Kind::Duration, Some("30s")),
     field("http-idle-timeout", "http.idle_timeout", Kind::Duration, Some("10m")),
+    field("http-unread-timeout", "http.unread_timeout", Kind::Duration, Some("10m")),
     field("http-backend-idle-timeout", "http.backend_idle_timeout", Kind::Duration, Some("1m")),
     field("http-h2-streams", "http.h2_streams", Kind::Number, Some("256")),
     field("http-h2-resets", "http.h2_resets", Kind::Number, Some("64")),

@@ -11,6 +11,7 @@ pub mod disk;
 pub mod docker;
 pub mod fleet;
 pub mod home;
+pub mod http;
 pub mod needs;
 pub mod netns;
 pub mod notes;

@@ -4,6 +4,10 @@ use super::{docker, is_root, netns, postgres, program};
 
 const LIST: &str = include_str!("../../skips.txt");
 
+fn python_with(modules: &str) -> Option<String> {
+    super::http::python_with(modules).is_none().then(|| format!("no python3 with {modules}"))
+}
+
 /// Whether `need` is met; see the module. Used through `needs!`.
 pub fn met(need: &str) -> bool {
     let missing = match need {
@@ -14,6 +18,8 @@ pub fn met(need: &str) -> bool {
         "sshd" => (program("sshd").is_none() || program("ssh-keygen").is_none()).then(|| "no sshd".to_owned()),
         "postgres" => postgres::programs().is_none().then(|| "no initdb".to_owned()),
         "docker" => docker::usable().err(),
+        "python3-h2" => python_with("h2.connection, hyperframe"),
+        "python3-websocket" => python_with("websocket"),
         "strace" => super::strace::usable().err(),
         other => program(other).is_none().then(|| format!("no {other}")),
     };

@@ -55,6 +55,7 @@ async fn run(
         Route::Health => ok(&mesh.health()),
         Route::List => ok(&list(&mesh, head.uri.query())),
         Route::Refused => ok(&*mesh.refused().borrow()),
+        Route::Certificates => ok(&mesh.certificates().await),
         Route::Resolve(name) => ok(&mesh.resolve(&name)?),
         Route::Inspect(name) => ok(&mesh.inspect(&name)?),
         Route::Connections(name) => ok(&mesh.connections(&name)?),

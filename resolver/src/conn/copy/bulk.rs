@@ -22,6 +22,11 @@ impl Bulk {
         Some(Self { pipe: Pipes::new(&context.descriptors).make()?, held: 0 })
     }
 
+    /// Bytes that were taken from the source and that the destination does not have yet.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
     /// Whether bytes were taken from the source that the destination does not have yet.
     pub(crate) fn holds(&self) -> bool {
         self.held > 0

@@ -61,6 +61,18 @@ impl Entry {
         client: SocketAddr,
         limit: usize,
     ) -> Option<Self> {
+        Self::open_since(ledger, slot, frontend, backend, (client, Timestamp::now()), limit)
+    }
+
+    /// The same for a connection that was accepted, or a request that began, before.
+    pub(crate) fn open_since(
+        ledger: &Ledger,
+        slot: &Arc<Slot>,
+        frontend: &Arc<FrontendId>,
+        backend: &Backend,
+        (client, accepted): (SocketAddr, Timestamp),
+        limit: usize,
+    ) -> Option<Self> {
         if !slot.admit(limit) {
             slot.refuse(Refusal::Limit);
             return None;
@@ -70,7 +82,6 @@ impl Entry {
             _ => None,
         };
         let id = ledger.inner.next.fetch_add(1, Ordering::Relaxed);
-        let accepted = Timestamp::now();
         let live = Arc::new(Live::new(client, accepted));
         slot.enter(id, Arc::clone(&live));
         Some(Self {

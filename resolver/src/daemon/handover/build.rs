@@ -13,7 +13,6 @@ use crate::daemon::mesh_side::{MeshSide, On, Others};
 use crate::daemon::objects_side::start_objects;
 use crate::daemon::part::Part;
 use crate::daemon::router_side::RouterSide;
-use crate::http::Inherited;
 use crate::http::tls::Tls;
 use crate::mesh::Mesh;
 use std::sync::Arc;
@@ -25,7 +24,6 @@ pub(in crate::daemon) struct Built {
     pub(in crate::daemon) ledger: Ledger,
     context: Context,
     on: On,
-    router: Inherited,
     fleet: Option<(Prepared, Ports, Option<fleet_side::Inherited>)>,
     gate: Option<Bound>,
     objects: Option<Bound>,
@@ -50,6 +48,7 @@ impl Built {
             gate,
             objects,
             router,
+            passed,
             resolver_lock,
             fleet,
             containers,
@@ -79,13 +78,13 @@ impl Built {
             Tls::load(http.tls.clone()).map_err(|error| error.to_string())?;
         }
         let on = On { mesh, socket: control, metrics, containers, router: None };
-        let router = Inherited::new(router);
-        Ok(Self { pid, ledger, context, on, router, fleet, gate, objects })
+        config.inherited.receive(router, &passed);
+        Ok(Self { pid, ledger, context, on, fleet, gate, objects })
     }
 
     /// Serves.
     pub(in crate::daemon) async fn begin(self, config: &Config) -> Daemon {
-        let Self { ledger, context, mut on, router, fleet, gate, objects, .. } = self;
+        let Self { ledger, context, mut on, fleet, gate, objects, .. } = self;
         let behind = Behind::new(ledger.clone());
         let (door, asks) = reception::open(behind.clone());
         on.mesh.begin();
@@ -94,7 +93,7 @@ impl Built {
             None => (None, None),
         };
         on.router = config.http.as_ref().and_then(|http| {
-            let started = RouterSide::start(http, &router, &on.mesh, context.clone(), outside.as_ref());
+            let started = RouterSide::start(http, &config.inherited, &on.mesh, context.clone(), outside.as_ref());
             started.inspect_err(|error| tracing::warn!(target: "stado::mesh", error = %error, "router_not_served")).ok()
         });
         let others = Others { link, outside: outside.clone(), door };

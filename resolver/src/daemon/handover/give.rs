@@ -10,6 +10,7 @@ use crate::apply::held::Held;
 use crate::apply::refresh::Refresh;
 use crate::daemon::Shutdown;
 use crate::daemon::assemble::Daemon;
+use crate::daemon::router_side::RouterSide;
 use crate::docker::Containers;
 use crate::mesh::Mesh;
 use std::os::fd::AsFd;
@@ -166,6 +167,12 @@ fn parcel(daemon: &Daemon, frozen: &mut Frozen) -> Parcel {
         pid: std::process::id(),
         version: daemon.version.to_owned(),
         mesh: mesh_of(daemon).map(|mesh| mesh.hand_out()).unwrap_or_default(),
+        passed: daemon
+            .mesh
+            .slot()
+            .with(|side| side.router.as_ref().map(RouterSide::passed))
+            .flatten()
+            .unwrap_or_default(),
         containers: frozen.containers.clone(),
         fleet,
     }

@@ -62,6 +62,8 @@ pub(crate) struct Parcel {
     pub(crate) pid: u32,
     pub(crate) version: String,
     pub(crate) mesh: Handed,
+    /// Which of the router's ports a service manager opened.
+    pub(crate) passed: Vec<SocketAddr>,
     /// Containers that were watched: id and name.
     pub(crate) containers: Vec<(String, String)>,
     pub(crate) fleet: Option<FleetParcel>,

@@ -14,7 +14,7 @@ use stado_fleet::disk::Lock;
 use stado_fleet::document::Document;
 use stado_fleet::name::ServiceName;
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -29,6 +29,7 @@ pub(in crate::daemon) struct Unpacked {
     pub(in crate::daemon) gate: Option<Bound>,
     pub(in crate::daemon) objects: Option<Bound>,
     pub(in crate::daemon) router: Vec<TcpListener>,
+    pub(in crate::daemon) passed: Vec<SocketAddr>,
     pub(in crate::daemon) resolver_lock: Option<Lock>,
     pub(in crate::daemon) fleet: Option<Inherited>,
     pub(in crate::daemon) containers: Containers,
@@ -60,6 +61,7 @@ pub(in crate::daemon) fn unpack(
         gate,
         objects,
         router,
+        passed: parcel.passed,
         resolver_lock,
         fleet,
         containers: parcel.containers,

@@ -1,6 +1,7 @@
 //! HTTP services of the fleet by hostname, beside those of the mesh.
 use super::support::*;
 use crate::http::HttpConfig;
+use crate::http::tls::{PairFiles, TlsSettings};
 use stado_fleet::ledger::ResolverState;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -80,4 +81,60 @@ async fn until_answered(router: u16, host: &str, word: &str) {
         assert!(tokio::time::Instant::now() < deadline, "not answered by {word}");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn the_wait_of_a_first_request_began_with_its_connection() {
+    let host = Host::new();
+    // Connections are taken by the system, and nobody ever answers.
+    let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (addr, router) = (mute.local_addr().unwrap(), port());
+    let services = [("shop", "me", format!("http://{addr}"))];
+    host.push(&host.registry(1, &[("shop", "me", Some(port()))], &services)).await;
+    let mut config = host.config();
+    let http = HttpConfig { http: Some(SocketAddr::from(([127, 0, 0, 1], router))), ..HttpConfig::default() };
+    config.http = Some(http);
+    let daemon = Running::start(config);
+    host.serving().await;
+    let index = "GET /services.json HTTP/1.1\r\nHost: stado.localhost\r\nConnection: close\r\n\r\n";
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !answer_to(router, index).await.contains("shop.localhost") {
+        assert!(tokio::time::Instant::now() < deadline, "it has no hostname");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let mut client = tokio::net::TcpStream::connect(("127.0.0.1", router)).await.unwrap();
+    // Waits are published in whole seconds.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let asked = jiff::Timestamp::now();
+    client.write_all(b"GET /slow HTTP/1.1\r\nHost: shop.localhost\r\n\r\n").await.unwrap();
+    let paths = host.paths();
+    let listed = || stado_fleet::ledger::waits(&paths).ok()??.into_iter().find(|wait| wait.request.is_some());
+    let wait = until("the wait is listed", listed).await;
+    let since: jiff::Timestamp = wait.since.parse().unwrap();
+    assert!(asked.duration_since(since).as_secs() >= 1, "asked at {asked}, waits since {since}");
+    drop(client);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_certificate_whose_file_no_longer_loads_is_said_in_the_state_file() {
+    let (host, dir) = (Host::new(), tempfile::tempdir().unwrap());
+    let files = PairFiles { cert: dir.path().join("a.pem"), key: dir.path().join("a-key.pem") };
+    let made = rcgen::generate_simple_self_signed(vec!["a.test".to_owned()]).unwrap();
+    std::fs::write(&files.cert, made.cert.pem()).unwrap();
+    std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+    let services = [("shop", "me", "http://127.0.0.1:9".to_owned())];
+    host.push(&host.registry(1, &[("shop", "me", Some(port()))], &services)).await;
+    let mut config = host.config();
+    let https = Some(SocketAddr::from(([127, 0, 0, 1], port())));
+    let tls = TlsSettings { pair: Some(files.clone()), ..TlsSettings::default() };
+    config.http = Some(HttpConfig { https, tls, ..HttpConfig::default() });
+    let daemon = Running::start(config);
+    host.serving().await;
+    std::fs::write(&files.cert, "no certificate").unwrap();
+    let kept = "the one that was loaded before is served";
+    host.until_state("the file is named", |state| warned(state, kept) && warned(state, "a.pem")).await;
+    std::fs::write(&files.cert, made.cert.pem()).unwrap();
+    host.until_state("all is well", |state| !warned(state, kept)).await;
+    daemon.stop().await;
 }

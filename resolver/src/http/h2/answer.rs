@@ -1,19 +1,38 @@
 //! Answers of our own on a stream.
 use super::super::own::{OwnBody, OwnResponse};
-use super::super::page::{Page, Problem, render};
+use super::super::page::{Page, Problem, grpc, render};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::header::{self, HeaderMap};
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use std::time::Duration;
 
-/// Answers with the page for `problem`; returns its status and the length of its body.
-pub(super) async fn problem(
-    respond: &mut SendResponse<Bytes>,
-    problem: &Problem,
-    method: &Method,
-    accept: Option<&str>,
-) -> (u16, u64) {
-    page(respond, render(problem, accept), method).await
+/// How long a client may leave an answer of ours unread.
+const UNREAD: Duration = Duration::from_secs(30);
+
+/// What a page of ours about a request depends on.
+pub(super) struct PageFor {
+    method: Method,
+    accept: Option<String>,
+    grpc: bool,
+}
+
+impl PageFor {
+    pub(super) fn of(request: &Request<()>) -> Self {
+        let text = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let grpc = text(header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("application/grpc"));
+        Self { method: request.method().clone(), accept: text(header::ACCEPT).map(str::to_owned), grpc }
+    }
+
+    /// Answers with the page for `problem`; returns its status and the length of its body. What the client still sends is
+    /// nobody's: its stream ends behind the answer.
+    pub(super) async fn say(&self, respond: &mut SendResponse<Bytes>, problem: &Problem) -> (u16, u64) {
+        let mut said = render(problem, self.accept.as_deref());
+        if self.grpc {
+            said.headers.extend(grpc(problem));
+        }
+        page(respond, said, &self.method).await
+    }
 }
 
 /// Answers with `page`; a HEAD gets its fields alone.
@@ -24,7 +43,7 @@ async fn page(respond: &mut SendResponse<Bytes>, page: Page, method: &Method) ->
     if let Ok(mut stream) = respond.send_response(head(&page), bodyless)
         && !bodyless
     {
-        let _ = super::body::send(&mut stream, body.clone(), true).await;
+        let _ = super::body::send(&mut stream, body.clone(), true, UNREAD).await;
     }
     (status, if bodyless { 0 } else { body.len() as u64 })
 }
@@ -53,7 +72,7 @@ pub(super) async fn own(respond: &mut SendResponse<Bytes>, answer: OwnResponse, 
             if let Ok(mut stream) = respond.send_response(response, bodyless)
                 && !bodyless
             {
-                let _ = super::body::send(&mut stream, body, true).await;
+                let _ = super::body::send(&mut stream, body, true, UNREAD).await;
             }
             (status, length)
         }
@@ -67,12 +86,12 @@ pub(super) async fn own(respond: &mut SendResponse<Bytes>, answer: OwnResponse, 
                 match super::body::unless_left(&mut stream, pieces.recv()).await {
                     Ok(Some(piece)) => {
                         sent += piece.len() as u64;
-                        if super::body::send(&mut stream, piece, false).await.is_err() {
+                        if super::body::send(&mut stream, piece, false, UNREAD).await.is_err() {
                             break;
                         }
                     }
                     Ok(None) => {
-                        let _ = super::body::send(&mut stream, Bytes::new(), true).await;
+                        let _ = super::body::send(&mut stream, Bytes::new(), true, UNREAD).await;
                         break;
                     }
                     Err(_) => break,

@@ -5,6 +5,8 @@ use h2::{Reason, RecvStream, SendStream};
 use http::HeaderMap;
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// A body that ended before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,20 +22,31 @@ pub(super) fn reason(error: &h2::Error) -> Reason {
     error.reason().unwrap_or(Reason::CANCEL)
 }
 
-/// Moves the whole body and its trailers; a break is passed on as a reset with its reason. `moved` counts bytes.
-pub(super) async fn pump(from: &mut RecvStream, to: &mut SendStream<Bytes>, moved: &mut u64) -> Result<(), Broken> {
-    let result = data(from, to, moved).await;
+/// Moves the whole body and its trailers; a break is passed on as a reset with its reason. `moved` counts bytes, `patience`
+/// is that of [`send`].
+pub(super) async fn pump(
+    from: &mut RecvStream,
+    to: &mut SendStream<Bytes>,
+    moved: &mut u64,
+    patience: Duration,
+) -> Result<(), Broken> {
+    let result = data(from, to, moved, patience).await;
     if let Err(Broken::Source(why)) = result {
         to.send_reset(why);
     }
     result
 }
 
-async fn data(from: &mut RecvStream, to: &mut SendStream<Bytes>, moved: &mut u64) -> Result<(), Broken> {
+async fn data(
+    from: &mut RecvStream,
+    to: &mut SendStream<Bytes>,
+    moved: &mut u64,
+    patience: Duration,
+) -> Result<(), Broken> {
     while let Some(bytes) = next(from, to).await? {
         let length = bytes.len();
         let last = from.is_end_stream();
-        send(to, bytes, last).await?;
+        send(to, bytes, last, patience).await?;
         *moved += length as u64;
         // A source that is gone needs no window.
         let _ = from.flow_control().release_capacity(length);
@@ -65,15 +78,21 @@ fn left(to: &mut SendStream<Bytes>, cx: &mut std::task::Context<'_>) -> Poll<Bro
     to.poll_reset(cx).map(|why| Broken::Sink(why.unwrap_or_else(|error| reason(&error))))
 }
 
-/// Sends one piece as the taker's window allows.
-pub(super) async fn send(to: &mut SendStream<Bytes>, mut bytes: Bytes, last: bool) -> Result<(), Broken> {
+/// Sends one piece as the taker's window allows. One that opens no window for as long as `patience` has its stream reset:
+/// whoever sends the body is not held for ever.
+pub(super) async fn send(
+    to: &mut SendStream<Bytes>,
+    mut bytes: Bytes,
+    last: bool,
+    patience: Duration,
+) -> Result<(), Broken> {
     let failed = |error: h2::Error| Broken::Sink(reason(&error));
     if bytes.is_empty() {
         return if last { to.send_data(bytes, true).map_err(failed) } else { Ok(()) };
     }
     while !bytes.is_empty() {
         to.reserve_capacity(bytes.len());
-        let granted = poll_fn(|cx| {
+        let granting = poll_fn(|cx| {
             if let Poll::Ready(why) = left(to, cx) {
                 return Poll::Ready(Err(why));
             }
@@ -87,8 +106,12 @@ pub(super) async fn send(to: &mut SendStream<Bytes>, mut bytes: Bytes, last: boo
                 Poll::Ready(None) => Poll::Ready(Err(Broken::Sink(Reason::CANCEL))),
                 Poll::Pending => Poll::Pending,
             }
-        })
-        .await?;
+        });
+        let Ok(granted) = timeout(patience, granting).await else {
+            to.send_reset(Reason::CANCEL);
+            return Err(Broken::Sink(Reason::CANCEL));
+        };
+        let granted = granted?;
         if granted == 0 {
             continue;
         }

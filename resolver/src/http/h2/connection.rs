@@ -8,8 +8,9 @@ use super::{Ends, stream};
 use bytes::Bytes;
 use h2::server::{self, Connection};
 use h2::{Ping, Reason};
+use jiff::Timestamp;
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,6 +23,8 @@ pub(super) struct Shared {
     pub(super) ctx: Arc<HttpContext>,
     pub(super) ends: Ends,
     pub(super) truth: Truth,
+    /// When the connection was accepted; taken by its first stream.
+    pub(super) accepted: Mutex<Option<Timestamp>>,
     pub(super) budget: Budget,
     /// The budget of resets is spent: the connection ends.
     pub(super) enough: Notify,
@@ -31,6 +34,7 @@ pub(super) async fn run<S>(inner: S, ends: Ends, ctx: Arc<HttpContext>, initial:
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let accepted = Mutex::new(Some(Timestamp::now()));
     let ended = Arc::new(Ended::default());
     let wire = Wire { inner, initial, ended: ended.clone() };
     let handshake = builder(&ctx).handshake::<_, Bytes>(wire);
@@ -39,6 +43,7 @@ where
         truth: Truth::new(ends.peer, ends.local, ends.scheme.as_str(), ctx.hop.as_str()),
         budget: Budget::new(ctx.limits.h2_resets, std::time::Instant::now()),
         ends,
+        accepted,
         ctx,
         enough: Notify::new(),
     });

@@ -12,6 +12,7 @@ use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::{Method, Response, StatusCode, header};
 use std::io;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, ReadHalf};
 use tokio::sync::oneshot;
 
@@ -80,6 +81,8 @@ pub(super) struct Answer<'a> {
     pub(super) entry: &'a mut Entry,
     pub(super) bytes_out: u64,
     pub(super) status: u16,
+    /// How long the client may leave it unread.
+    pub(super) patience: Duration,
 }
 
 impl Answer<'_> {
@@ -132,14 +135,14 @@ impl Answer<'_> {
             if self.source.held.is_empty() {
                 self.more(body, to).await?;
                 if body.is_done() {
-                    return body::send(to, Bytes::new(), true).await.map_err(left);
+                    return body::send(to, Bytes::new(), true, self.patience).await.map_err(left);
                 }
             }
             let run = body.read(&self.source.held).map_err(|why| Failed::Broken(why.to_owned()))?;
             let piece = self.source.held.split_to(run.len).freeze();
             if run.pass && !piece.is_empty() {
                 self.bytes_out += piece.len() as u64;
-                body::send(to, piece, body.is_done()).await.map_err(left)?;
+                body::send(to, piece, body.is_done(), self.patience).await.map_err(left)?;
                 if body.is_done() {
                     return Ok(());
                 }
@@ -171,7 +174,7 @@ impl Answer<'_> {
                 let more = body::unless_left(&mut to, self.source.fill()).await.map_err(|_| Failed::ClientLeft)?;
                 match more {
                     Ok(0) => {
-                        let _ = body::send(&mut to, Bytes::new(), true).await;
+                        let _ = body::send(&mut to, Bytes::new(), true, Duration::MAX).await;
                         return Ok(false);
                     }
                     Ok(_) => {}
@@ -183,7 +186,7 @@ impl Answer<'_> {
             }
             let piece = self.source.held.split().freeze();
             self.bytes_out += piece.len() as u64;
-            body::send(&mut to, piece, false).await.map_err(|_| Failed::ClientLeft)?;
+            body::send(&mut to, piece, false, Duration::MAX).await.map_err(|_| Failed::ClientLeft)?;
         }
     }
 }

@@ -1,4 +1,5 @@
 //! One stream: for whom it is, and what becomes of it.
+use super::answer::PageFor;
 use super::asked::{self, Asked};
 use super::connection::Shared;
 use super::exchange::{Count, Exchange, Failed};
@@ -15,8 +16,8 @@ use bytes::Bytes;
 use h2::RecvStream;
 use h2::ext::Protocol as Onto;
 use h2::server::SendResponse;
-use http::{HeaderMap, HeaderValue, Method, Request, header};
-use std::sync::Arc;
+use http::{HeaderValue, Method, Request, header};
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 /// Hostnames that a 404 names.
@@ -30,8 +31,7 @@ pub(super) async fn run(request: Request<RecvStream>, mut respond: SendResponse<
     let told = Told::of(&request, shared.ctx.observer.logs());
     let (count, site) = match route(&request, &shared) {
         Err(problem) => {
-            let said =
-                answer::problem(&mut respond, &problem, request.method(), accept(request.headers()).as_deref()).await;
+            let said = PageFor::of(&request).say(&mut respond, &problem).await;
             (Count::of(said), None)
         }
         Ok(Whose::Own(own, asked)) => {
@@ -82,7 +82,9 @@ fn route(request: &Request<()>, shared: &Shared) -> Result<Whose, Problem> {
     if shared.truth.is_looped(request.headers()) {
         return Err(Problem::Loop { host: asked.host });
     }
-    let unknown = |asked: Asked| Err(Problem::UnknownHost { asked: asked.host, known: ctx.routes.load().known(KNOWN) });
+    let unknown = |asked: Asked| {
+        Err(Problem::UnknownHost { asked: asked.host, known: ctx.routes.load().known(KNOWN), index: index(shared) })
+    };
     if hostname::is_reserved(&asked.host) {
         return match &ctx.own {
             Some(own) if asked.host == hostname::OWN => Ok(Whose::Own(Arc::clone(own), asked)),
@@ -93,6 +95,11 @@ fn route(request: &Request<()>, shared: &Shared) -> Result<Whose, Problem> {
         Some(site) => Ok(Whose::Site(site, asked)),
         None => unknown(asked),
     }
+}
+
+/// Where our own host is, as this client reaches it.
+fn index(shared: &Shared) -> String {
+    hostname::url(shared.ends.scheme.as_str(), hostname::OWN, shared.ends.local.port())
 }
 
 fn own_request(request: &Request<()>, asked: Asked) -> OwnRequest {
@@ -117,11 +124,11 @@ async fn proxied(
     shared: &Shared,
 ) -> Count {
     let ctx = &shared.ctx;
-    let page = PageFor { method: request.method().clone(), accept: accept(request.headers()) };
+    let page = PageFor::of(&request);
     let ended = body.is_end_stream();
     let (_place, entry) = match admit(site, shared) {
         Ok(admitted) => admitted,
-        Err(problem) => return page.say(&mut respond, &problem).await,
+        Err(problem) => return Count::of(page.say(&mut respond, &problem).await),
     };
     shared.truth.rewrite(request.headers_mut(), &asked.authority);
     let upgrade = request.extensions().get::<Onto>().map(|onto| onto.as_str().to_owned());
@@ -147,7 +154,7 @@ async fn proxied(
         Err(Failed::Ours(problem)) => problem,
         Err(Failed::Odd(cause) | Failed::Silent(cause)) => exchange.bad_gateway(&cause),
     };
-    page.say(&mut exchange.respond, &problem).await
+    Count::of(page.say(&mut exchange.respond, &problem).await)
 }
 
 /// A place at the service and a line in the ledger.
@@ -163,28 +170,13 @@ fn admit(site: &Site, shared: &Shared) -> Result<(InFlight, Entry), Problem> {
     }
     let place = site.stats.admit(ctx.limits.service_requests);
     let conn = &ctx.conn;
-    let entry = Entry::open(&conn.ledger, &site.slot, &site.frontend, &site.backend, shared.ends.peer, usize::MAX);
+    let accepted = shared.accepted.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let from = (shared.ends.peer, accepted.unwrap_or_else(jiff::Timestamp::now));
+    let entry = Entry::open_since(&conn.ledger, &site.slot, &site.frontend, &site.backend, from, usize::MAX);
     place.zip(entry).ok_or_else(|| {
         site.slot.refuse(Refusal::Limit);
         Problem::TooMany { service: site.service.to_string() }
     })
-}
-
-/// What a page of ours about a request depends on.
-struct PageFor {
-    method: Method,
-    accept: Option<String>,
-}
-
-impl PageFor {
-    /// Answers. What the client still sends is nobody's: its stream ends behind the answer.
-    async fn say(&self, respond: &mut SendResponse<Bytes>, problem: &Problem) -> Count {
-        Count::of(answer::problem(respond, problem, &self.method, self.accept.as_deref()).await)
-    }
-}
-
-fn accept(fields: &HeaderMap) -> Option<String> {
-    fields.get(header::ACCEPT).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 /// What the access log says of a request; empty where there is none.

@@ -82,9 +82,11 @@ async fn both(
 ) -> Result<bool, Failed> {
     let (open, opened) = exchange.upgrade.as_ref().map(|_| oneshot::channel()).unzip();
     let tunnels = opened.is_some();
-    let Exchange { body, respond, request, count, entry, .. } = exchange;
+    let Exchange { body, respond, request, count, entry, ctx, .. } = exchange;
+    let patience = ctx.limits.unread;
     let (mut uploaded, mut answered, mut bytes_in) = (None, None, 0);
-    let mut answer = Answer { source, respond, method: request.method(), tunnel: open, entry, bytes_out: 0, status: 0 };
+    let mut answer =
+        Answer { source, respond, method: request.method(), tunnel: open, entry, bytes_out: 0, status: 0, patience };
     let result = {
         let mut uploading = std::pin::pin!(upload::run(body, write, head, framing, opened, &mut bytes_in));
         let mut answering = std::pin::pin!(answer.run());

@@ -12,6 +12,7 @@ use h2::{Reason, SendStream};
 use http::Response;
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::Duration;
 
 /// Leads the exchange to its end. It is begun once more where the backend says that it has not been looked at, and where
 /// that does no harm (proxy rule 16).
@@ -96,12 +97,15 @@ fn judge(exchange: &Exchange<'_>, error: &h2::Error) -> Lost {
 
 /// Both directions at once.
 async fn both(exchange: &mut Exchange<'_>, response: ResponseFuture, mut up: SendStream<Bytes>) -> Result<(), Failure> {
-    let Exchange { body, respond, count, ended, entry, .. } = exchange;
+    let Exchange { body, respond, count, ended, entry, ctx, upgrade, .. } = exchange;
     let (mut bytes_in, mut status, mut bytes_out) = (0, 0, 0);
+    // What has become another protocol's is nobody's answer.
+    let patience = if upgrade.is_some() { Duration::MAX } else { ctx.limits.unread };
     let result = {
-        let mut uploading =
-            std::pin::pin!(async { if *ended { Ok(()) } else { body::pump(body, &mut up, &mut bytes_in).await } });
-        let mut answering = std::pin::pin!(answer(response, respond, entry, &mut status, &mut bytes_out));
+        let mut uploading = std::pin::pin!(async {
+            if *ended { Ok(()) } else { body::pump(body, &mut up, &mut bytes_in, Duration::MAX).await }
+        });
+        let mut answering = std::pin::pin!(answer(response, respond, entry, (&mut status, &mut bytes_out), patience));
         let (mut uploaded, mut answered) = (false, false);
         loop {
             tokio::select! {
@@ -131,8 +135,8 @@ async fn answer(
     response: ResponseFuture,
     respond: &mut SendResponse<Bytes>,
     entry: &mut Entry,
-    status: &mut u16,
-    bytes_out: &mut u64,
+    (status, bytes_out): (&mut u16, &mut u64),
+    patience: Duration,
 ) -> Result<(), Failure> {
     let response = head(response, respond).await?;
     entry.down(Seen::Count(0));
@@ -145,7 +149,7 @@ async fn answer(
         return Ok(());
     }
     let mut down = sent;
-    match body::pump(&mut body, &mut down, bytes_out).await {
+    match body::pump(&mut body, &mut down, bytes_out, patience).await {
         Ok(()) => Ok(()),
         Err(Broken::Source(reason)) => {
             Err(Failed::Broken(format!("the backend broke its answer off ({reason})")).into())

@@ -27,9 +27,11 @@ impl Hop {
 pub(in crate::http) struct True {
     bytes: Box<[u8]>,
     fields: usize,
+    scheme: &'static str,
+    port: u16,
 }
 impl True {
-    pub(in crate::http) fn new(peer: SocketAddr, local: SocketAddr, scheme: &str) -> Self {
+    pub(in crate::http) fn new(peer: SocketAddr, local: SocketAddr, scheme: &'static str) -> Self {
         let (ip, port) = (peer.ip().to_canonical(), local.port());
         let mut bytes = Vec::with_capacity(192);
         // Writing to memory does not fail.
@@ -42,7 +44,16 @@ impl True {
             IpAddr::V4(ip) => write!(bytes, "Forwarded: for={ip};proto={scheme};host=\""),
             IpAddr::V6(ip) => write!(bytes, "Forwarded: for=\"[{ip}]\";proto={scheme};host=\""),
         };
-        Self { bytes: bytes.into(), fields }
+        Self { bytes: bytes.into(), fields, scheme, port }
+    }
+
+    /// `http` or `https`, as the client reached us.
+    pub(in crate::http) fn scheme(&self) -> &'static str {
+        self.scheme
+    }
+    /// The port that it reached.
+    pub(in crate::http) fn port(&self) -> u16 {
+        self.port
     }
 
     /// The whole block for a request to `authority`.

@@ -1,7 +1,8 @@
 //! Answers of our own: what went wrong, readable in a terminal, in a browser and as JSON (proxy rules 10, 20 and 21).
 //!
-//! [`words`] says it, [`accept`] chooses the form, [`html`] draws it. What a client sent is shown only as [`shown`] leaves it.
+//! [`words`] says it, [`accept`] chooses the form, [`html`] draws it, [`grpc`] puts it into fields. What a client sent is shown only as [`shown`] leaves it.
 mod accept;
+mod grpc;
 mod html;
 mod shown;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod tests;
 mod words;
 
 pub(super) use accept::{Form, choose};
+pub(super) use grpc::grpc;
 pub(super) use html::escape;
 pub use shown::shown;
 
@@ -24,6 +26,8 @@ pub enum Problem {
         asked: String,
         /// Hostnames that are known, in order; some of them.
         known: Vec<String>,
+        /// Where all of them are listed: scheme, host and port as this client reaches them.
+        index: String,
     },
     /// The service is known and nothing provides it now.
     Unavailable {

@@ -15,7 +15,11 @@ fn unavailable() -> Problem {
 
 fn every() -> Vec<Problem> {
     vec![
-        Problem::UnknownHost { asked: "x.test".into(), known: vec!["a.test".into()] },
+        Problem::UnknownHost {
+            asked: "x.test".into(),
+            known: vec!["a.test".into()],
+            index: "http://stado.localhost:8088".into(),
+        },
         unavailable(),
         Problem::BadGateway { service: "s".into(), address: "127.0.0.1:1".into(), cause: "refused".into() },
         Problem::Loop { host: "x.test".into() },
@@ -85,7 +89,7 @@ fn the_browser_form_allows_nothing_but_its_own_style() {
 fn no_form_repeats_markup_or_control_characters() {
     let evil = "<img src=x onerror='alert(1)'>\"&\u{1b}[31m\r\nSet-Cookie: a=b\u{202e}\u{7f}\u{85}".to_owned();
     let problems = [
-        Problem::UnknownHost { asked: evil.clone(), known: vec![evil.clone()] },
+        Problem::UnknownHost { asked: evil.clone(), known: vec![evil.clone()], index: String::new() },
         Problem::Unavailable { service: evil.clone(), reason: evil.clone(), since: jiff::Timestamp::UNIX_EPOCH },
         Problem::BadGateway { service: evil.clone(), address: evil.clone(), cause: evil.clone() },
         Problem::Loop { host: evil.clone() },
@@ -108,7 +112,7 @@ proptest! {
     #[test]
     fn a_page_has_the_same_markup_whatever_was_asked(asked in any::<String>()) {
         let html = |asked: &str| {
-            let problem = Problem::UnknownHost { asked: asked.to_owned(), known: vec![asked.to_owned()] };
+            let problem = Problem::UnknownHost { asked: asked.to_owned(), known: vec![asked.to_owned()], index: String::new() };
             String::from_utf8(render(&problem, Some("text/html")).body.to_vec()).unwrap()
         };
         let (plain, given) = (html("x"), html(&asked));

@@ -22,7 +22,7 @@ pub(super) struct Words {
 impl Words {
     pub(super) fn of(problem: &Problem) -> Self {
         match problem {
-            Problem::UnknownHost { asked, known } => unknown(asked, known),
+            Problem::UnknownHost { asked, known, index } => unknown(asked, known, index),
             Problem::Unavailable { service, reason, since } => {
                 let facts = vec![("service", shown(service)), ("reason", shown(reason)), ("since", second(*since))];
                 let sentence = format!("service {} is known and has no backend now: {}", shown(service), shown(reason));
@@ -141,7 +141,7 @@ impl Words {
     }
 }
 
-fn unknown(asked: &str, known: &[String]) -> Words {
+fn unknown(asked: &str, known: &[String], index: &str) -> Words {
     let asked = shown(asked);
     let sentence = match asked.as_str() {
         "" => "the request names no host, and services are found by hostname".to_owned(),
@@ -149,7 +149,7 @@ fn unknown(asked: &str, known: &[String]) -> Words {
     };
     let mut words = Words::new(404, "unknown_host", sentence).facts(vec![("asked", asked)]);
     words.known = known.iter().map(|host| shown(host)).collect();
-    words.next(format!("all that is served here is listed at {}", super::super::hostname::OWN))
+    words.next(format!("all that is served here is listed at {index}/"))
 }
 
 fn plain_on_tls(https_url: &str) -> Words {

@@ -3,6 +3,7 @@ use super::exchange::{Ended, Exchange, Failure, Progress};
 use super::facts::Facts;
 use super::hear::Carried;
 use super::pump::Pump;
+use super::unread::Unread;
 use super::upgrade::Switch;
 use super::{Conn, Next};
 use crate::conn::ledger::{Entry, Outcome, Refusal, Seen};
@@ -19,7 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// How long a client may still send the body of a request that is answered already.
 const REST: Duration = Duration::from_secs(5);
@@ -39,7 +40,8 @@ impl<S: Client> Conn<S> {
         }
         let admitted = site.stats.admit(self.context.limits.service_requests);
         let conn = &self.context.conn;
-        let entry = Entry::open(&conn.ledger, &site.slot, &site.frontend, &site.backend, self.peer, usize::MAX);
+        let from = (self.peer, since(self.since));
+        let entry = Entry::open_since(&conn.ledger, &site.slot, &site.frontend, &site.backend, from, usize::MAX);
         let (Some(place), Some(mut entry)) = (admitted, entry) else {
             site.slot.refuse(Refusal::Limit);
             let problem = Problem::TooMany { service: site.service.to_string() };
@@ -77,6 +79,7 @@ impl<S: Client> Conn<S> {
                 request: &mut pump,
                 answer,
                 progress: Progress::new(),
+                unread: Unread::default(),
             };
             let ended = poll_fn(|cx| exchange.poll(cx)).await;
             if matches!(ended, Ended::Whole) && exchange.progress.is_still_sending() {
@@ -103,6 +106,13 @@ impl<S: Client> Conn<S> {
                 Ended::ClientGone => {
                     far.reset();
                     entry.end(Outcome::ClientReset, Some(Blame::Caller));
+                    self.report(Some(&site), status, pump.moved, moved);
+                    return Next::Gone;
+                }
+                Ended::Unread => {
+                    far.reset();
+                    self.stream.socket().reset_on_close();
+                    entry.end(Outcome::Cut, Some(Blame::Caller));
                     self.report(Some(&site), status, pump.moved, moved);
                     return Next::Gone;
                 }
@@ -189,6 +199,12 @@ impl<S: Client> Conn<S> {
         }
         Next::Gone
     }
+}
+
+/// The moment on the wall clock that `instant` was.
+fn since(instant: Instant) -> jiff::Timestamp {
+    let now = jiff::Timestamp::now();
+    now.checked_sub(instant.elapsed()).unwrap_or(now)
 }
 
 fn bad_gateway(site: &Site, cause: String) -> Problem {

@@ -1,6 +1,7 @@
 //! One request and its answer, both ways at once (proxy rules 14 and 15).
 use super::facts::Facts;
 use super::pump::{Broken, Pump, Waits};
+use super::unread::Unread;
 use super::watch::Watch;
 use crate::conn::ledger::{Entry, Seen};
 use crate::http::HttpContext;
@@ -21,6 +22,8 @@ pub(super) enum Ended {
     Switched,
     /// The client is gone: the backend's connection is reset.
     ClientGone,
+    /// The client has taken nothing of its answer for too long.
+    Unread,
     /// The client's body is malformed or ended inside; the sentence for it.
     BadRequest(&'static str),
     /// The backend broke; the sentence for it.
@@ -60,6 +63,7 @@ pub(super) struct Exchange<'a, S> {
     pub(super) request: &'a mut Pump,
     pub(super) answer: Pump,
     pub(super) progress: Progress,
+    pub(super) unread: Unread,
 }
 
 /// What is known of the answer.
@@ -120,12 +124,26 @@ impl<S: Client> Exchange<'_, S> {
             Poll::Ready(Err(ended)) => return Poll::Ready(ended),
             Poll::Pending => {}
         }
+        if self.poll_unread(cx).is_ready() {
+            return Poll::Ready(Ended::Unread);
+        }
         let reads = self.progress.up == Up::Going && self.request.waits == Waits::Source;
         if !reads {
             ready!(self.watch.poll_gone(cx, self.client, self.input));
             return Poll::Ready(Ended::ClientGone);
         }
         Poll::Pending
+    }
+
+    /// Ready when the client has taken nothing of an answer that waits for it for too long.
+    fn poll_unread(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // Behind the head what waits may be in a buffer of TLS; before it, a 1xx that is out waits for nobody.
+        let waits = self.answer.holds() || (self.progress.head_out && self.answer.waits == Waits::Destination);
+        if !waits {
+            self.unread.read();
+            return Poll::Pending;
+        }
+        self.unread.poll(cx, self.answer.given, self.context.limits.unread)
     }
 
     /// Sends the request on. Ready when there is nothing left to send.

@@ -104,7 +104,8 @@ impl<S: Client> Conn<S> {
     }
 
     fn unknown(&self, asked: &str) -> Problem {
-        Problem::UnknownHost { asked: asked.to_owned(), known: self.context.routes.load().known(KNOWN) }
+        let index = hostname::url(self.truth.scheme(), hostname::OWN, self.truth.port());
+        Problem::UnknownHost { asked: asked.to_owned(), known: self.context.routes.load().known(KNOWN), index }
     }
 }
 

@@ -13,6 +13,7 @@ mod hear;
 mod prior;
 mod pump;
 mod rest;
+mod unread;
 mod upgrade;
 mod watch;
 
@@ -65,6 +66,8 @@ struct Conn<S> {
     accept: String,
     texts: hear::Texts,
     started: Instant,
+    /// Since when the client waits for it: the accept for the first one (design, "when a wait begins").
+    since: Instant,
 }
 
 /// What follows a request.
@@ -102,6 +105,7 @@ pub async fn serve<S: Client>(
         accept: String::new(),
         texts: hear::Texts::default(),
         started: Instant::now(),
+        since: Instant::now(),
         context,
     };
     let mut first = true;
@@ -128,7 +132,7 @@ impl<S: Client> Conn<S> {
     async fn wait(&mut self, first: bool) -> bool {
         let limits = &self.context.limits;
         let longest = if first { limits.head_deadline } else { limits.idle };
-        if self.watch.ended || (!first && self.context.is_draining()) {
+        if self.watch.ended || (!first && self.context.has_parted()) {
             return false;
         }
         let end = Instant::now() + longest;
@@ -147,8 +151,8 @@ impl<S: Client> Conn<S> {
     /// One request, of which some bytes are there.
     async fn request(&mut self, first: bool) -> Next {
         let began = std::mem::replace(&mut self.started, Instant::now());
-        let since = if first { began } else { self.started };
-        let head = match self.head(since + self.context.limits.head_deadline).await {
+        self.since = if first { began } else { self.started };
+        let head = match self.head(self.since + self.context.limits.head_deadline).await {
             Ok(Some(head)) => head,
             Ok(None) => return Next::Gone,
             Err(problem) => return self.answer(&problem, Facts::unread()).await,

@@ -48,6 +48,8 @@ pub(super) struct Pump {
     pub(super) waits: Waits,
     /// Bytes of the body that were passed on.
     pub(super) moved: u64,
+    /// Bytes that the destination has taken, head and framing included.
+    pub(super) given: u64,
 }
 
 impl Pump {
@@ -63,6 +65,7 @@ impl Pump {
             whole: true,
             waits: Waits::Source,
             moved: 0,
+            given: 0,
         }
     }
 
@@ -85,6 +88,10 @@ impl Pump {
     /// Whether the whole body has been read from its source.
     pub(super) fn has_read_all(&self) -> bool {
         self.body.is_done() && self.ready == 0
+    }
+    /// Whether bytes wait for the destination.
+    pub(super) fn holds(&self) -> bool {
+        self.sent < self.out.len() || self.ready > 0 || self.bulk.as_ref().is_some_and(Bulk::holds)
     }
     /// Takes the memory.
     pub(super) fn into_memory(self) -> Vec<u8> {
@@ -203,7 +210,10 @@ impl Pump {
         if let (Some(bulk), Some(socket)) = (&mut self.bulk, to.clear())
             && bulk.holds()
         {
-            ready!(bulk.poll_drain(cx, socket.tcp()))?;
+            let before = bulk.held();
+            let drained = bulk.poll_drain(cx, socket.tcp());
+            self.given += (before - bulk.held()) as u64;
+            ready!(drained)?;
         }
         while self.sent < self.out.len() || self.ready > 0 {
             let held = self.out.get(self.sent..).unwrap_or_default();
@@ -217,6 +227,7 @@ impl Pump {
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
+            self.given += written as u64;
             let of_held = written.min(held.len());
             self.sent += of_held;
             self.ready -= written - of_held;

@@ -5,20 +5,20 @@ use std::task::{Context, Poll, ready};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-/// An alarm that asks, when it rings, whether it is late enough, and the router's drain.
+/// An alarm that asks, when it rings, whether it is late enough, and the router's end.
 pub(super) struct Rest {
     alarm: Pin<Box<Sleep>>,
-    drained: Pin<Box<WaitForCancellationFutureOwned>>,
+    parted: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 impl Rest {
     pub(super) fn new(context: &HttpContext, end: Instant) -> Self {
-        Self { alarm: Box::pin(sleep_until(end)), drained: Box::pin(context.drained()) }
+        Self { alarm: Box::pin(sleep_until(end)), parted: Box::pin(context.parted()) }
     }
 
-    /// Ready at `end`, or, if `drains`, when the router ends.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, end: Instant, drains: bool) -> Poll<()> {
-        if drains && self.drained.as_mut().poll(cx).is_ready() {
+    /// Ready at `end`, or, if `parts`, when the router ends.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, end: Instant, parts: bool) -> Poll<()> {
+        if parts && self.parted.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }
         if end < self.alarm.deadline() {

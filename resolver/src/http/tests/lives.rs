@@ -73,6 +73,63 @@ async fn a_client_that_left_after_its_half_close_is_noticed_at_the_next_write() 
 }
 
 #[tokio::test]
+async fn a_client_that_never_reads_its_answer_frees_the_backend() {
+    let limits = Limits { unread: Duration::from_millis(200), ..Limits::default() };
+    for head in ["Content-Length: 1099511627776", "Transfer-Encoding: chunked"] {
+        let rig = Rig::with(limits).await;
+        let (mut client, mut backend, _) = rig.get().await;
+        write(&mut backend, format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n")).await;
+        let piece = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+        let filling = async { while backend.write_all(piece.as_bytes()).await.is_ok() {} };
+        tokio::time::timeout(PATIENCE, filling).await.expect("the backend is told");
+        expect_reset(&mut client).await;
+        until("its place is free", || rig.site("a.test").stats.counted().in_flight == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_waits_for_its_answer_is_not_one_that_leaves_it_unread() {
+    let limits = Limits { unread: Duration::from_millis(50), ..Limits::default() };
+    let rig = Rig::with(limits).await;
+    let (mut client, mut backend, _) = rig.get().await;
+    write(&mut backend, "HTTP/1.1 103 Early Hints\r\n\r\n").await;
+    assert!(read_head(&mut client).await.starts_with("HTTP/1.1 103 "));
+    for _ in 0..2 {
+        assert!(is_silent(&mut client).await && is_silent(&mut client).await);
+    }
+    write(&mut backend, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no").await;
+    assert!(read_to(&mut client, "\r\n\r\no").await.starts_with("HTTP/1.1 200 "));
+    assert!(is_silent(&mut client).await && is_silent(&mut client).await);
+    write(&mut backend, "k").await;
+    assert_eq!(read_exact(&mut client, 1).await, "k");
+}
+
+#[tokio::test]
+async fn after_a_hand_over_a_kept_connection_may_bring_one_more_request() {
+    let mut rig = Rig::new().await;
+    let (mut client, mut backend, _) = rig.get().await;
+    write(&mut backend, OK).await;
+    read_to(&mut client, "ok").await;
+    let idle = {
+        let mut idle = rig.send(GET).await;
+        read_head(&mut backend).await;
+        write(&mut backend, OK).await;
+        read_to(&mut idle, "ok").await;
+        idle
+    };
+    let mut router = rig.router.take().unwrap();
+    drop(router.release().await);
+    write(&mut client, GET).await;
+    read_head(&mut backend).await;
+    write(&mut backend, OK).await;
+    let answer = text(read_all(&mut client).await.unwrap());
+    assert!(answer.contains("\r\nConnection: close\r\n") && answer.ends_with("ok"), "{answer}");
+    let mut idle = idle;
+    assert_eq!(read_all(&mut idle).await.unwrap(), b"", "it ends in order a moment later");
+    until("nobody is connected", || router.connections() == 0).await;
+}
+
+#[tokio::test]
 async fn a_head_has_one_deadline_and_a_long_answer_or_a_rest_has_not() {
     let deadline = Duration::from_millis(300);
     let rig = Rig::with(Limits { head_deadline: deadline, ..Limits::default() }).await;

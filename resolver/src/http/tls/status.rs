@@ -2,6 +2,7 @@
 use super::Tls;
 use super::identity::Identity;
 use jiff::Timestamp;
+use stado_fleet::wire::Certificate;
 
 /// How long before its end a certificate is mentioned.
 const SOON: jiff::SignedDuration = jiff::SignedDuration::from_hours(24 * 14);
@@ -21,7 +22,22 @@ pub struct CertStatus {
     pub since: Option<Timestamp>,
 }
 
+impl CertStatus {
+    /// As the socket API tells it.
+    pub fn into_wire(self) -> Certificate {
+        let Self { source, names, not_after, problem, since } = self;
+        let text = |at: Option<Timestamp>| at.map(|at| at.to_string());
+        Certificate { source, names, not_after: text(not_after), problem, since: text(since) }
+    }
+}
+
 impl Tls {
+    /// Looks at the files first; blocks meanwhile.
+    pub fn look_and_tell(&self, now: Timestamp) -> Vec<CertStatus> {
+        self.refresh();
+        self.status(now)
+    }
+
     /// All certificates, in the order in which they are looked through, at `now`.
     pub fn status(&self, now: Timestamp) -> Vec<CertStatus> {
         let pairs = self.shelves.iter().map(|shelf| {

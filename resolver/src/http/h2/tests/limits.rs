@@ -4,6 +4,7 @@ use bytes::Bytes;
 use h2::Reason;
 use h2::client::SendRequest;
 use http::Request;
+use tokio::io::AsyncWriteExt;
 
 /// Opens streams and resets them until that is an error.
 async fn flood(mut client: SendRequest<Bytes>) -> h2::Error {
@@ -51,6 +52,35 @@ async fn streams_and_heads_have_a_limit() {
     let (response, _) =
         rig.client().await.send_request(Request::get("http://a.test/").body(()).unwrap(), true).unwrap();
     assert_eq!(soon(response).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_its_answer_frees_the_backend() {
+    let (free, mut freed) = tokio::sync::mpsc::unbounded_channel();
+    let pours = backend(move |mut stream| {
+        let free = free.clone();
+        async move {
+            head(&mut stream).await;
+            let begun = b"HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n";
+            stream.write_all(begun).await.unwrap();
+            while stream.write_all(&[b'x'; 64 << 10]).await.is_ok() {}
+            free.send(()).unwrap();
+        }
+    })
+    .await;
+    let limits = Limits { unread: std::time::Duration::from_millis(200), ..Limits::default() };
+    let rig = Rig::with(&[("a.test", Protocol::Http1, pours)], limits, None).await;
+    let mut client = rig.client().await;
+    let (response, _) = client.send_request(Request::get("http://a.test/").body(()).unwrap(), true).unwrap();
+    let mut body = soon(response).await.unwrap().into_body();
+    soon(freed.recv()).await.unwrap();
+    let error = loop {
+        match soon(body.data()).await.unwrap() {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.reason(), Some(Reason::CANCEL));
 }
 
 #[tokio::test]

@@ -175,7 +175,7 @@ pub(super) async fn answers(answer: &'static str) -> (Backend, tokio::sync::mpsc
 
 /// Sends all of `bytes` as the window allows.
 pub(super) async fn send_all(stream: &mut SendStream<Bytes>, bytes: Bytes, last: bool) {
-    crate::http::h2::body::send(stream, bytes, last).await.unwrap();
+    crate::http::h2::body::send(stream, bytes, last, PATIENCE).await.unwrap();
 }
 
 pub(super) async fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {

@@ -1,0 +1,1 @@
+//! gRPC through the router of the built daemon: see `tests/through_the_router.rs`.
