@@ -6,6 +6,7 @@ mod doctor;
 mod fleet;
 mod host;
 mod input;
+mod limits;
 mod observations;
 mod placement;
 mod probe;

@@ -1,7 +1,7 @@
 //! What this host knows about itself before any registry is read: names, places, keys.
 use super::{ConfigError, Env, FleetFile, Storage, wrong};
 use stado_fleet::ledger::PublishedPaths;
-use stado_fleet::link::{LinkConfig, Timing};
+use stado_fleet::link::{LinkConfig, SshConfigFile, Timing};
 use stado_fleet::name::TargetName;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -148,8 +148,18 @@ fn link(env: &Env, home: &Path, stado_home: &Path, user: &str) -> Result<LinkCon
         identity_files,
         agent_socket: env.path("SSH_AUTH_SOCK"),
         known_hosts: vec![home.join(".ssh/known_hosts"), stado_home.join("known_hosts")],
+        ssh_config: ssh_config(env, home)?,
         timing: Timing::default(),
     })
+}
+
+/// `~/.ssh/config`, or the file that `STADO_SSH_CONFIG` names; `none` reads none.
+fn ssh_config(env: &Env, home: &Path) -> Result<Option<SshConfigFile>, ConfigError> {
+    if env.text("STADO_SSH_CONFIG")?.as_deref() == Some("none") {
+        return Ok(None);
+    }
+    let file = absolute(env, "STADO_SSH_CONFIG")?.unwrap_or_else(|| home.join(".ssh/config"));
+    Ok(Some(SshConfigFile { file, home: home.to_owned() }))
 }
 
 /// The account's name: as the login said, else the one whose home this is.

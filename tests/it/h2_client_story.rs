@@ -65,8 +65,11 @@ fn remembering() -> (u16, Arc<Mutex<Vec<String>>>) {
                     }
                     let waits = head[0].starts_with("POST");
                     told.lock().unwrap().push(head.join("\n"));
-                    while waits {
-                        thread::park();
+                    if waits {
+                        // For ever: nobody wakes this thread.
+                        loop {
+                            thread::park();
+                        }
                     }
                     if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nW").is_err() {
                         return;

@@ -72,7 +72,7 @@ fn every_declared_path_is_tried_in_order_and_the_first_that_answers_carries() {
 #[test]
 fn a_wrong_host_key_stops_every_verb() {
     needs!("sshd");
-    let mut fleet = two_hosts();
+    let fleet = two_hosts();
     let (own, other) = (fleet.hosts[1].sshd.as_ref().unwrap(), fleet.hosts[0].sshd.as_ref().unwrap());
     let name = own.known_host().split(' ').next().unwrap().to_owned();
     let key = other.known_host().split_once(' ').unwrap().1.to_owned();

@@ -60,6 +60,9 @@ fn streams_take_the_multiplex_where_stado_runs_and_a_reset_arrives_as_one() {
     // The authority's logins find no `stado` on their PATH.
     let plain = carrier(desk, "authority", "direct-tcpip");
     assert!(plain["reason"].as_str().unwrap().contains("`stado resolver relay` there gave no multiplex"), "{plain}");
+    wait_until("both round trips are shown", PATIENCE, || {
+        ["data", "authority"].into_iter().all(|to| link(desk, to)["rtt_us"].as_u64().is_some_and(|rtt| rtt > 0))
+    });
     let text = desk.home.stado(&["resolver", "status"]).stdout;
     assert!(
         text.contains("\nlink data multiplex path=primary") && text.contains("\nlink authority direct-tcpip"),
@@ -135,10 +138,15 @@ fn a_change_is_applied_when_it_is_stored_and_not_with_the_next_tick() {
     for name in ["authority", "desk"] {
         wait_until(&format!("{name} watches"), PATIENCE, || fleet.host(name).status().1["changes"] == "watched");
     }
+    let commands = |fleet: &mut Fleet| {
+        fleet.host("authority").sshd.as_ref().unwrap().log().matches("Starting session: command").count()
+    };
+    let before = commands(&mut fleet);
     fleet.moved("notes", after);
     fleet.push("authority").ok();
     for name in ["authority", "desk"] {
         fleet.host(name).holds(2);
     }
+    assert_eq!(commands(&mut fleet), before, "the change itself was told: nothing was run to read it");
     assert_eq!(ask(("127.0.0.1", port), "2").as_deref(), Some("after:2"));
 }

@@ -134,7 +134,7 @@ pub(super) fn place(source: &Source, origin: Origin) -> String {
 }
 
 /// Bytes of a source as a valid snapshot.
-fn snapshot(location: &str, stored: Stored, origin: Origin) -> Result<Snapshot, RegistryError> {
+pub(super) fn snapshot(location: &str, stored: Stored, origin: Origin) -> Result<Snapshot, RegistryError> {
     let document = Document::parse(stored.bytes).map_err(|e| RegistryError::invalid(location, &e))?;
     let valid = validate(document).map_err(|e| RegistryError::invalid(location, &e))?;
     if origin == Origin::Authority && valid.registry.directory.is_none() {

@@ -1,6 +1,9 @@
 //! Fetch a snapshot, commit a swap; serve both (fleet contract §3). The one place where the registry is read and written.
 //!
 //! Reading: [`locate`] → [`fetch`] → `admit` elsewhere. Writing: [`push`] → [`commit`] → the same read again.
+mod bulletin;
+mod change;
+mod changes;
 mod commit;
 mod confirm;
 mod envelope;
@@ -21,6 +24,9 @@ mod serve;
 mod watch;
 mod write;
 
+pub use bulletin::Bulletin;
+pub use change::Change;
+pub use changes::Changes;
 pub use commit::{Committed, commit};
 pub use confirm::commit_edit;
 pub use error::RegistryError;
@@ -35,7 +41,7 @@ pub use receipt::{PullReceipt, PushReceipt};
 pub use refusals::{RefusalRecord, Refusals};
 pub use routes::PublishedRoutes;
 pub use serve::snapshot_line;
-pub use watch::{Watch, WatchEnded, tell};
+pub use watch::{Told, Watch, WatchEnded, tell};
 pub use write::fetch_for_write;
 
 #[cfg(test)]

@@ -2,76 +2,93 @@
 //! (`ssh-relay.md` §2). It is a hint to read now; what is read, and every `refresh_seconds`, is read as ever.
 //!
 //! ```text
-//! authority:  stado-watch 1 every=10\n
-//!             {"store_version":"945077b5e1c74a0c"}\n     now, and after each change
-//!             {}\n                                       every 10 seconds in which nothing changed
+//! authority:  stado-watch 2 every=10\n
+//! reader:     stado-watch 2 changes\n                            unless the authority's version is 1, or its own is
+//! authority:  {"store_version":"945077b5e1c74a0c"}\n             now, and after each change
+//!             {"store_version":…,"from":…,"digest":…,"edit":…}\n  the same with the change itself, to who asked for it
+//!             {}\n                                               every 10 seconds in which nothing changed
 //! ```
-//! The reader says nothing; it ends the watch by closing it. Keys that a reader does not know are skipped.
+//! The older version of the two holds: in version 1 the reader says nothing, and an authority of version 1 hears nothing. The
+//! reader ends the watch by closing it. Keys that a reader does not know are skipped.
+use super::bulletin::{Bulletin, News};
+use super::change::Change;
 use crate::name::StoreVersion;
-use crate::store::RegistryStore;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::time::timeout;
 
 const WORD: &str = "stado-watch ";
-/// The newest version of this exchange, and the only one yet.
-const VERSION: u32 = 1;
+/// The newest version of this exchange. Version 1 told no changes.
+const VERSION: u32 = 2;
+/// What a reader adds who wants changes told.
+const CHANGES: &str = "changes";
 /// Between two signs of life.
 const EVERY: Duration = Duration::from_secs(10);
-/// A burst of changes is told once.
-const COALESCE: Duration = Duration::from_millis(30);
-/// After a store that did not answer.
-const PAUSE: Duration = Duration::from_secs(5);
 /// What a login script may say before.
 const CHATTER: usize = 64 * 1024;
-const LONGEST_LINE: u64 = 4096;
+/// A version needs few bytes; a change is left out beyond [`super::bulletin::LARGEST`].
+const LONGEST_LINE: u64 = 1 << 20;
 /// For the first line.
 const PREAMBLE: Duration = Duration::from_secs(10);
 /// Signs of life that may be missing.
 const MISSING: u32 = 3;
 
-/// Tells the versions of `store` until the reader is gone.
+/// Tells what `bulletin` tells until the reader is gone.
 ///
 /// # Errors
 /// The reader cannot be written to.
-pub async fn tell<S>(store: &dyn RegistryStore, io: S) -> io::Result<()>
+pub async fn tell<S>(bulletin: &Bulletin, io: S) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin,
 {
-    let (mut input, mut output) = tokio::io::split(io);
+    let (input, mut output) = tokio::io::split(io);
     say(&mut output, &format!("{WORD}{VERSION} every={}\n", EVERY.as_secs())).await?;
-    let gone = async { while !matches!(input.read(&mut [0; 256]).await, Ok(0) | Err(_)) {} };
+    let wants_changes = AtomicBool::new(false);
     tokio::select! {
-        told = versions(store, &mut output) => told,
-        () = gone => Ok(()),
+        told = versions(bulletin, &mut output, &wants_changes) => told,
+        () = heard(input, &wants_changes) => Ok(()),
     }
 }
 
-async fn versions(store: &dyn RegistryStore, output: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-    let mut held: Option<StoreVersion> = None;
+/// Until the reader is gone. Of what it says one line counts.
+async fn heard(input: impl AsyncRead + Unpin, wants_changes: &AtomicBool) {
+    let mut lines = BufReader::with_capacity(128, input);
+    while let Ok(Some(said)) = line(&mut lines).await {
+        let mut words = said.strip_prefix(WORD).unwrap_or_default().split_whitespace();
+        let version = words.next().and_then(|word| word.parse::<u32>().ok());
+        if version.is_some_and(|version| version >= VERSION) && words.any(|word| word == CHANGES) {
+            wants_changes.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+async fn versions(
+    bulletin: &Bulletin,
+    output: &mut (impl AsyncWrite + Unpin),
+    wants_changes: &AtomicBool,
+) -> io::Result<()> {
+    let mut news = bulletin.subscribe();
+    let mut told: Option<Arc<News>> = None;
     loop {
-        let change = async {
-            match store.watch(held.as_ref()).await {
-                Ok(version) => version,
-                // An outage of the store is for those who read it to report.
-                Err(_) => {
-                    tokio::time::sleep(PAUSE).await;
-                    held.clone()
-                }
-            }
+        let is_new =
+            |latest: &Option<Arc<News>>| latest.as_ref().map(|n| &n.version) != told.as_ref().map(|n| &n.version);
+        let latest = match timeout(EVERY, news.wait_for(is_new)).await {
+            Ok(Ok(latest)) => latest.clone(),
+            // The store's watcher ended, which it does not while somebody listens.
+            Ok(Err(_)) => return Err(io::Error::other("the watch of the store ended")),
+            Err(_) => None,
         };
-        let line = match timeout(EVERY, change).await {
-            Ok(version) if version == held => continue,
-            Ok(version) => {
-                held = version;
-                let version = held.as_ref().map(ToString::to_string);
-                serde_json::json!({ "store_version": version }).to_string() + "\n"
-            }
-            Err(_) => "{}\n".to_owned(),
+        let Some(latest) = latest else {
+            say(output, "{}\n").await?;
+            continue;
         };
-        say(output, &line).await?;
-        tokio::time::sleep(COALESCE).await;
+        let from = told.as_ref().and_then(|news| news.version.as_ref());
+        let line = latest.line(from.filter(|_| wants_changes.load(Ordering::Relaxed)));
+        told = Some(latest.clone());
+        say(output, line).await?;
     }
 }
 
@@ -91,6 +108,15 @@ pub enum WatchEnded {
     Lost(String),
 }
 
+/// What an authority told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The version of its store; `None` when there is no document any more.
+    pub version: Option<StoreVersion>,
+    /// How it came of the one before, when the authority says that too.
+    pub change: Option<Change>,
+}
+
 /// The reading side of a watch.
 #[derive(Debug)]
 pub struct Watch<S> {
@@ -99,17 +125,21 @@ pub struct Watch<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Watch<S> {
-    /// Waits for the authority's first line on a command that was started.
+    /// Waits for the authority's first line on a command that was started, and asks for changes where it tells them.
     pub async fn begin(io: S) -> Result<Self, WatchEnded> {
         let mut lines = BufReader::new(io);
         let begun = timeout(PREAMBLE, first_line(&mut lines)).await;
-        let every = begun.unwrap_or_else(|_| Err(format!("nothing came within {}s", PREAMBLE.as_secs())));
-        let every = every.map_err(WatchEnded::Unknown)?;
+        let begun = begun.unwrap_or_else(|_| Err(format!("nothing came within {}s", PREAMBLE.as_secs())));
+        let (version, every) = begun.map_err(WatchEnded::Unknown)?;
+        if version >= VERSION {
+            let asked = say(lines.get_mut(), &format!("{WORD}{VERSION} {CHANGES}\n")).await;
+            asked.map_err(|error| WatchEnded::Lost(error.to_string()))?;
+        }
         Ok(Self { lines, silence: every * MISSING })
     }
 
-    /// The next version that is told; `None` when there is no document any more. This side's own clock judges silence.
-    pub async fn next(&mut self) -> Result<Option<StoreVersion>, WatchEnded> {
+    /// What is told next. This side's own clock judges silence.
+    pub async fn next(&mut self) -> Result<Told, WatchEnded> {
         loop {
             let line = match timeout(self.silence, line(&mut self.lines)).await {
                 Ok(Ok(Some(line))) => line,
@@ -124,14 +154,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Watch<S> {
                 return Err(WatchEnded::Lost("what came is no line of a watch".into()));
             };
             if let Some(version) = told.get("store_version") {
-                return Ok(version.as_str().and_then(|text| text.parse().ok()));
+                let version = version.as_str().and_then(|text| text.parse().ok());
+                return Ok(Told { version, change: Change::read(&told) });
             }
         }
     }
 }
 
-/// Skips what a login script says; how often a sign of life comes.
-async fn first_line(lines: &mut BufReader<impl AsyncRead + Unpin>) -> Result<Duration, String> {
+/// Skips what a login script says; the version that is spoken, and how often a sign of life comes.
+async fn first_line(lines: &mut BufReader<impl AsyncRead + Unpin>) -> Result<(u32, Duration), String> {
     let mut chatter = String::new();
     while chatter.len() < CHATTER {
         let Some(line) = line(lines).await.map_err(|error| error.to_string())? else {
@@ -144,11 +175,11 @@ async fn first_line(lines: &mut BufReader<impl AsyncRead + Unpin>) -> Result<Dur
         };
         let mut words = words.split_whitespace();
         let version = words.next().and_then(|word| word.parse::<u32>().ok()).filter(|version| *version >= 1);
-        if version.is_none() {
+        let Some(version) = version else {
             return Err(format!("it speaks {line:?}, which this build does not know"));
-        }
+        };
         let every = words.find_map(|word| word.strip_prefix("every=")?.parse::<u64>().ok());
-        return Ok(every.map_or(EVERY, Duration::from_secs).max(Duration::from_millis(1)));
+        return Ok((version, every.map_or(EVERY, Duration::from_secs).max(Duration::from_millis(1))));
     }
     Err(format!("the login there says too much{}", quoted(&chatter)))
 }
@@ -168,7 +199,7 @@ async fn line(lines: &mut BufReader<impl AsyncRead + Unpin>) -> io::Result<Optio
 mod tests {
     use super::*;
     use crate::store::local::LocalStore;
-    use crate::store::{Expected, Swap};
+    use crate::store::{Expected, RegistryStore, Swap};
     use std::sync::Arc;
     use tokio::io::duplex;
 
@@ -187,13 +218,13 @@ mod tests {
         let store = LocalStore::open(dir.path()).unwrap();
         let one = write(&store, Expected::Absent, r#"{"targets":[]}"#).await;
         let (here, there) = duplex(4096);
-        let authority = store.clone();
-        let telling = tokio::spawn(async move { tell(&authority, there).await });
+        let bulletin = Bulletin::new(Arc::new(store.clone()));
+        let telling = tokio::spawn(async move { tell(&bulletin, there).await });
         let mut watch = Watch::begin(here).await.unwrap();
-        assert_eq!(watch.next().await.unwrap().as_ref(), Some(&one));
+        assert_eq!(watch.next().await.unwrap().version.as_ref(), Some(&one));
         let two = write(&store, Expected::Version(one), r#"{"targets":[],"n":2}"#).await;
         let next = timeout(PATIENCE, watch.next()).await.unwrap().unwrap();
-        assert_eq!(next, Some(two));
+        assert_eq!(next.version, Some(two));
         drop(watch);
         timeout(PATIENCE, telling).await.unwrap().unwrap().unwrap();
     }
@@ -204,15 +235,15 @@ mod tests {
         let store = LocalStore::open(dir.path()).unwrap();
         let mut version = write(&store, Expected::Absent, r#"{"n":0}"#).await;
         let (here, there) = duplex(4096);
-        let authority: Arc<LocalStore> = Arc::new(store.clone());
-        tokio::spawn(async move { tell(authority.as_ref(), there).await });
+        let bulletin = Bulletin::new(Arc::new(store.clone()));
+        tokio::spawn(async move { tell(&bulletin, there).await });
         let mut watch = Watch::begin(here).await.unwrap();
         watch.next().await.unwrap();
         for n in 1..=40 {
             version = write(&store, Expected::Version(version), &format!(r#"{{"n":{n}}}"#)).await;
         }
         let mut told = 0;
-        while timeout(PATIENCE, watch.next()).await.unwrap().unwrap().as_ref() != Some(&version) {
+        while timeout(PATIENCE, watch.next()).await.unwrap().unwrap().version.as_ref() != Some(&version) {
             told += 1;
         }
         assert!(told <= 40, "{told}");
@@ -224,6 +255,10 @@ mod tests {
             let (here, mut there) = duplex(200_000);
             tokio::spawn(async move {
                 there.write_all(said.as_bytes()).await.unwrap();
+                // It hears what the reader says, and understands none of it.
+                if said.contains("stado-watch 2") {
+                    let _ = there.read(&mut [0; 64]).await;
+                }
             });
             Watch::begin(here).await
         };
@@ -232,7 +267,7 @@ mod tests {
         }
         let mut watch =
             begin("motd\nstado-watch 2 every=10 new=word\n{\"more\":1}\n{\"store_version\":null}\n").await.unwrap();
-        assert_eq!(watch.next().await.unwrap(), None);
+        assert_eq!(watch.next().await.unwrap(), Told { version: None, change: None });
         assert!(matches!(watch.next().await.unwrap_err(), WatchEnded::Lost(_)));
     }
 
@@ -245,5 +280,77 @@ mod tests {
         let ended = watch.next().await.unwrap_err();
         assert_eq!(ended, WatchEnded::Lost("the authority said nothing for 30s".into()));
         assert!(began.elapsed() >= Duration::from_secs(30));
+    }
+
+    /// A document of `n` services, one of which is at a port.
+    fn document(port: u16) -> String {
+        let service = |n: u16| {
+            let port = if n == 50 { port } else { 4000 + n };
+            format!(
+                r#""s{n}":{{"managed_service":"s{n}","active_host":"a","endpoints":{{"a":{{"url":"tcp://127.0.0.1:{port}"}}}},"consumers":{{}}}}"#
+            )
+        };
+        let services: Vec<String> = (0..200).map(service).collect();
+        format!(
+            r#"{{"schema_version":2,"targets":[{{"name":"a"}}],"service_directory":{{"generation":{port},"services":{{{}}}}}}}"#,
+            services.join(",")
+        )
+    }
+
+    #[tokio::test]
+    async fn the_change_itself_is_told_to_who_asks_and_leads_to_the_stored_document() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::open(dir.path()).unwrap();
+        let mut version = write(&store, Expected::Absent, &document(7000)).await;
+        let bulletin = Arc::new(Bulletin::new(Arc::new(store.clone())));
+        let (here, there) = duplex(1 << 20);
+        let telling = bulletin.clone();
+        tokio::spawn(async move { tell(&telling, there).await });
+        let mut watch = Watch::begin(here).await.unwrap();
+        assert_eq!(watch.next().await.unwrap().change, None, "whoever comes reads first");
+        let mut held = document(7000);
+        for port in 7001..7004_u16 {
+            version = write(&store, Expected::Version(version), &document(port)).await;
+            let told = timeout(PATIENCE, watch.next()).await.unwrap().unwrap();
+            assert_eq!(told.version.as_ref(), Some(&version));
+            let change = told.change.expect("the change is told");
+            assert!(change.line().len() < 600, "{}", change.line());
+            held = change.text(&held).unwrap();
+            assert_eq!(held, document(port));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_of_version_1_gets_lines_of_version_1_as_they_were_recorded() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::open(dir.path()).unwrap();
+        let one = write(&store, Expected::Absent, &document(7000)).await;
+        let bulletin = Bulletin::new(Arc::new(store.clone()));
+        let (mut here, there) = duplex(1 << 20);
+        tokio::spawn(async move { tell(&bulletin, there).await });
+        let mut lines = BufReader::new(&mut here);
+        assert_eq!(line(&mut lines).await.unwrap().unwrap(), "stado-watch 2 every=10");
+        assert_eq!(line(&mut lines).await.unwrap().unwrap(), format!(r#"{{"store_version":"{one}"}}"#));
+        let two = write(&store, Expected::Version(one), &document(7001)).await;
+        assert_eq!(line(&mut lines).await.unwrap().unwrap(), format!(r#"{{"store_version":"{two}"}}"#));
+    }
+
+    #[tokio::test]
+    async fn an_authority_of_version_1_is_understood_and_nothing_is_said_to_it() {
+        let (here, mut there) = duplex(4096);
+        there
+            .write_all(
+                b"stado-watch 1 every=10\n{\"store_version\":\"945077b5e1c74a0c\"}\n{}\n{\"store_version\":null}\n",
+            )
+            .await
+            .unwrap();
+        let mut watch = Watch::begin(here).await.unwrap();
+        let version = "945077b5e1c74a0c".parse().ok();
+        assert_eq!(watch.next().await.unwrap(), Told { version, change: None });
+        assert_eq!(watch.next().await.unwrap(), Told { version: None, change: None });
+        drop(watch);
+        let mut said = Vec::new();
+        there.read_to_end(&mut said).await.unwrap();
+        assert!(said.is_empty());
     }
 }

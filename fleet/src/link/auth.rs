@@ -1,9 +1,10 @@
 //! Authentication: certificates and keys of files, then the agent's, until the host takes one.
 use super::agent::Agent;
-use super::config::LinkConfig;
+use super::config::Timing;
 use super::error::{LinkError, Stage, seconds};
 use super::handler::{Facts, Watcher};
 use super::keys::{self, FileKey};
+use super::ssh_config::Route;
 use crate::fault::Class;
 use crate::name::SshDestination;
 use russh::MethodKind;
@@ -16,19 +17,21 @@ use russh::keys::{Algorithm, HashAlg, PrivateKey, PrivateKeyWithHashAlg};
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// Authenticates `user` within the deadline of this stage.
+/// Authenticates the route's login within the deadline of this stage.
 pub(super) async fn authenticate(
     handle: &mut Handle<Watcher>,
     facts: &Facts,
-    user: &str,
+    route: &Route,
     destination: &SshDestination,
-    config: &LinkConfig,
+    timing: &Timing,
 ) -> Result<(), LinkError> {
     let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
-    let files = keys::read(&config.identity_files, now).await;
-    let mut attempt =
-        Attempt { handle, user, rsa_hash: None, tried: Vec::new(), refused: Vec::new(), skipped: files.skipped };
-    let outcome = timeout(config.timing.auth, attempt.run(&files.usable, config)).await;
+    let user = route.user.as_str();
+    let files = keys::read(&route.identity_files, now).await;
+    let only = if route.identities_only { Some(keys::public(&route.identity_files).await) } else { None };
+    let skipped = files.skipped;
+    let mut attempt = Attempt { handle, user, only, rsa_hash: None, tried: Vec::new(), refused: Vec::new(), skipped };
+    let outcome = timeout(timing.auth, attempt.run(&files.usable, route, timing)).await;
     let (class, why) = match outcome {
         Ok(Outcome::Accepted) => return Ok(()),
         Ok(Outcome::Refused) => (Class::Auth, attempt.summary()),
@@ -36,7 +39,7 @@ pub(super) async fn authenticate(
             let why = facts.ended().unwrap_or_else(|| "the host closed the connection".into());
             (Class::Auth, format!("{why}; {}", attempt.summary()))
         }
-        Err(_) => (Class::Timeout, format!("no answer within {}", seconds(config.timing.auth))),
+        Err(_) => (Class::Timeout, format!("no answer within {}", seconds(timing.auth))),
     };
     let sentence = format!("SSH authentication as {user} at {destination} failed: {why}");
     Err(LinkError::new(Stage::Auth, class, sentence))
@@ -51,6 +54,8 @@ enum Outcome {
 struct Attempt<'a> {
     handle: &'a mut Handle<Watcher>,
     user: &'a str,
+    /// Of the agent's keys these alone may be offered.
+    only: Option<Vec<KeyData>>,
     /// Asked of the host once, when the first RSA key comes up.
     rsa_hash: Option<HashAlg>,
     tried: Vec<KeyData>,
@@ -61,15 +66,15 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn run(&mut self, files: &[FileKey], config: &LinkConfig) -> Outcome {
+    async fn run(&mut self, files: &[FileKey], route: &Route, timing: &Timing) -> Outcome {
         for file in files {
             if let Some(end) = self.file(file).await {
                 return end;
             }
         }
-        let Some(socket) = &config.agent_socket else { return Outcome::Refused };
+        let Some(socket) = &route.agent_socket else { return Outcome::Refused };
         let binding = self.handle.agent_session_binding();
-        match Agent::connect(socket, binding, config.timing.agent).await {
+        match Agent::connect(socket, binding, timing.agent).await {
             Ok((agent, identities)) => self.agent(agent, identities).await,
             Err(why) => {
                 self.skipped.push(why);
@@ -98,6 +103,9 @@ impl Attempt<'_> {
     async fn agent(&mut self, mut agent: Agent, identities: Vec<AgentIdentity>) -> Outcome {
         for identity in identities {
             let public = identity.public_key().into_owned();
+            if self.only.as_ref().is_some_and(|only| !only.contains(public.key_data())) {
+                continue;
+            }
             let hash = self.hash_for(&public.algorithm()).await;
             let (name, result) = match &identity {
                 AgentIdentity::Certificate { certificate, comment } => {

@@ -15,8 +15,19 @@ pub struct LinkConfig {
     pub agent_socket: Option<PathBuf>,
     /// known_hosts files, all consulted.
     pub known_hosts: Vec<PathBuf>,
+    /// The account's ssh_config, which says what a host's name in the registry stands for; `None` reads none.
+    pub ssh_config: Option<SshConfigFile>,
     /// Deadlines per stage; defaults of `ssh-relay.md` §3.7.
     pub timing: Timing,
+}
+
+/// Where the account's ssh_config is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SshConfigFile {
+    /// `~/.ssh/config`; may be missing.
+    pub file: PathBuf,
+    /// What `~` is.
+    pub home: PathBuf,
 }
 
 /// Deadlines and keepalive.

@@ -4,7 +4,7 @@ use crate::fault::Class;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -13,8 +13,8 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// Unacknowledged data for this long ends the socket, also while the session task is blocked in a write.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Connects to the first address of `host` that answers.
-pub(super) async fn tcp(host: &str, port: u16, per_address: Duration) -> Result<TcpStream, LinkError> {
+/// Connects to the first address of `host` that answers; how long that address took.
+pub(super) async fn tcp(host: &str, port: u16, per_address: Duration) -> Result<(TcpStream, Duration), LinkError> {
     let addresses = resolve(host, port, per_address).await?;
     let mut waiting = addresses.into_iter();
     let mut running = FuturesUnordered::new();
@@ -23,9 +23,9 @@ pub(super) async fn tcp(host: &str, port: u16, per_address: Duration) -> Result<
     loop {
         tokio::select! {
             done = running.next() => match done {
-                Some(Ok(stream)) => {
+                Some(Ok((stream, took))) => {
                     tune(&stream);
-                    return Ok(stream);
+                    return Ok((stream, took));
                 }
                 Some(Err(failure)) => {
                     failures.push(failure);
@@ -70,9 +70,10 @@ fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     }
 }
 
-async fn attempt(address: SocketAddr, deadline: Duration) -> Result<TcpStream, (Class, String)> {
+async fn attempt(address: SocketAddr, deadline: Duration) -> Result<(TcpStream, Duration), (Class, String)> {
+    let began = Instant::now();
     match timeout(deadline, TcpStream::connect(address)).await {
-        Ok(Ok(stream)) => Ok(stream),
+        Ok(Ok(stream)) => Ok((stream, began.elapsed())),
         Ok(Err(error)) => Err((Class::InfraDown, format!("connect to {address}: {error}"))),
         Err(_) => Err((Class::Timeout, format!("connect to {address}: no answer within {}", seconds(deadline)))),
     }

@@ -1,11 +1,12 @@
 //! What a session's task tells us: the host key to judge, the text of a refused open, why the session ended.
 use super::error::{LinkError, Stage};
-use super::known_hosts::{KnownHosts, Rejection};
+use super::known_hosts::{KnownHosts, Rejection, remember};
 use crate::fault::Class;
 use russh::client::{DisconnectReason, Handler, Session};
 use russh::keys::PublicKeyOrCertificate;
 use russh::{ChannelId, ChannelOpenFailure};
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -74,6 +75,29 @@ pub(super) struct Watcher {
     pub(super) known: KnownHosts,
     pub(super) host: String,
     pub(super) port: u16,
+    /// Where the key of a host that is not listed is written down.
+    pub(super) accept_new: Option<PathBuf>,
+}
+
+impl Watcher {
+    /// Writes an unlisted host's key down, where the account's configuration asks for that.
+    fn accept(&self, offered: &PublicKeyOrCertificate, rejection: Rejection) -> Result<(), Rejection> {
+        let (Some(file), Rejection::Unknown(sentence)) = (&self.accept_new, &rejection) else { return Err(rejection) };
+        let key = offered.public_key();
+        if let Err(error) = remember(file, &self.host, self.port, &key) {
+            return Err(Rejection::Unknown(format!(
+                "{sentence}; it could not be added to {}: {error}",
+                file.display()
+            )));
+        }
+        let print = key.fingerprint(russh::keys::HashAlg::Sha256);
+        tracing::warn!(
+            target: "stado::fleet",
+            "stado link: the host key {print} of {} was not known and is now in {} (StrictHostKeyChecking accept-new)",
+            self.host, file.display()
+        );
+        Ok(())
+    }
 }
 
 impl Handler for Watcher {
@@ -81,7 +105,8 @@ impl Handler for Watcher {
 
     async fn check_server_key(&mut self, offered: &PublicKeyOrCertificate) -> Result<bool, russh::Error> {
         let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
-        match self.known.of(&self.host, self.port).judge(offered, now) {
+        let judged = self.known.of(&self.host, self.port).judge(offered, now);
+        match judged.or_else(|rejection| self.accept(offered, rejection)) {
             Ok(()) => Ok(true),
             Err(rejection) => {
                 *lock(&self.facts.rejection) = Some(rejection);

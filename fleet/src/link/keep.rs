@@ -1,6 +1,7 @@
 //! What is done for sessions while nobody asks for them: the dead are ended, the unused closed, better paths returned to.
+use super::handshake::establish;
 use super::pool::{Key, Pool};
-use super::session::{self, Session};
+use super::session::Session;
 use super::standing::Standing;
 use super::wake::{self, Slept};
 use std::sync::{Arc, Weak};
@@ -52,12 +53,12 @@ pub(super) async fn session(pool: Weak<Pool>, key: Key, session: Arc<Session>) {
 }
 
 /// Looks out for this machine's sleep as long as the pool lives.
-pub(super) async fn awake(pool: Weak<Pool>) {
-    let mut before = Slept::now();
+pub(super) async fn awake(pool: Weak<Pool>, clock: fn() -> Slept) {
+    let mut before = clock();
     loop {
         tokio::time::sleep(wake::LOOK).await;
         let Some(pool) = pool.upgrade() else { return };
-        let now = Slept::now();
+        let now = clock();
         if now.since(before) {
             pool.woke().await;
         }
@@ -85,7 +86,7 @@ pub(super) async fn return_home(pool: Weak<Pool>, key: Key, host: Arc<Standing>)
         }
         let Ok(turn) = host.turn.acquire().await else { return };
         for better in key.paths.iter().take(position) {
-            let Ok(found) = session::establish(better, pool.config()).await else { continue };
+            let Ok(found) = establish(better, None, &pool).await else { continue };
             found.close().await;
             host.home();
             drop(turn);

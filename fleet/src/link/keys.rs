@@ -1,5 +1,6 @@
 //! Key files and the certificates beside them: which can be offered, and why the others cannot.
 use russh::keys::ssh_key::certificate::CertType;
+use russh::keys::ssh_key::public::{KeyData, PublicKey};
 use russh::keys::{Certificate, PrivateKey, decode_secret_key};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +40,18 @@ pub(super) async fn read(files: &[PathBuf], now: u64) -> FileKeys {
                 keys.usable.push(FileKey { file: file.clone(), key: Arc::new(key), certificate });
             }
         }
+    }
+    keys
+}
+
+/// The public parts of key files, from the `.pub` file beside each: they are known of encrypted keys too.
+pub(super) async fn public(files: &[PathBuf]) -> Vec<KeyData> {
+    let mut keys = Vec::new();
+    for file in files {
+        let mut path = file.as_os_str().to_owned();
+        path.push(".pub");
+        let Ok(text) = tokio::fs::read_to_string(path).await else { continue };
+        keys.extend(PublicKey::from_openssh(text.trim()).map(|key| key.key_data().clone()));
     }
     keys
 }

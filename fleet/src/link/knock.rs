@@ -1,6 +1,6 @@
 //! Whether one path carries a session, and how soon.
 use super::error::{LinkError, Stage};
-use super::{Link, session};
+use super::{Link, handshake};
 use crate::fault::Class;
 use crate::name::ConnectionPath;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ impl Link {
     pub async fn knock(&self, path: &ConnectionPath) -> Result<Knock, LinkError> {
         let config = self.pool.config();
         let began = Instant::now();
-        let session = session::establish(path, config).await?;
+        let session = handshake::establish(path, None, &self.pool).await?;
         let stood = began.elapsed();
         let asked = Instant::now();
         let alive = session.probe(config.timing.probe).await;

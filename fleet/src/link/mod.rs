@@ -6,11 +6,15 @@
 mod agent;
 mod auth;
 mod channel;
+mod choice;
 mod config;
 mod connect;
+mod distance;
 mod error;
 mod exec;
 mod handler;
+mod handshake;
+mod jump;
 mod keep;
 mod keys;
 mod knock;
@@ -22,13 +26,15 @@ mod pool;
 pub mod relay;
 mod road;
 mod session;
+mod ssh_config;
 mod standing;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod wake;
 
-pub use config::{LinkConfig, Timing};
+pub use config::{LinkConfig, SshConfigFile, Timing};
 pub use error::{LinkError, Stage};
 pub use knock::Knock;
 pub use road::RoadReport;
@@ -167,6 +173,7 @@ impl Link {
             };
             let seat = seat?;
             let session = seat.session.clone();
+            self.measured(&key, &session);
             let left = until.saturating_duration_since(Instant::now()).min(self.pool.config().timing.open);
             match channel::open(seat, endpoint, left, &self.pool.config().timing).await {
                 Ok(stream) => return Ok(Box::pin(stream)),
@@ -179,6 +186,20 @@ impl Link {
             }
         }
         Err(LinkError::new(Stage::Open, crate::fault::Class::InfraDown, lost))
+    }
+
+    /// Measures how far the host is, once per session, beside whatever else is done. One whose window is too small for the
+    /// distance takes no new streams.
+    fn measured(&self, key: &Key, session: &Arc<session::Session>) {
+        if session.rtt.initialized() {
+            return;
+        }
+        let (pool, key, session) = (self.pool.clone(), key.clone(), session.clone());
+        tokio::spawn(async move {
+            if !pool.distances.fits(&session, &pool.config().timing).await {
+                pool.forget(&key, &session);
+            }
+        });
     }
 
     /// Starts a command and gives its standard input and output as one stream (standard error is dropped), on the session

@@ -1,22 +1,25 @@
 //! Which of a host's paths carries a session: tried in order, each with a head start over the next, so that a mute one
 //! costs the head start and not the budget of whoever waits.
-use super::config::LinkConfig;
 use super::error::LinkError;
-use super::session::{self, Session};
-use crate::name::ConnectionPath;
+use super::handshake::establish;
+use super::pool::Pool;
+use super::session::Session;
+use crate::name::{ConnectionPath, SshDestination};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use std::sync::Arc;
 
 /// Opens a session over the first path of `order` (positions in `paths`) that comes to stand. The next path is tried when
-/// one fails, or beside it when its head start is over.
+/// one fails, or beside it when its head start is over. `via` are jump hosts in place of the configured ones.
 pub(super) async fn race(
     paths: &[ConnectionPath],
     order: &[usize],
-    config: &LinkConfig,
+    via: Option<&[SshDestination]>,
+    pool: &Arc<Pool>,
 ) -> Result<(usize, Session), LinkError> {
     let attempt = |position: usize| async move {
         let path = paths.get(position)?;
-        Some((position, session::establish(path, config).await))
+        Some((position, establish(path, via, pool).await))
     };
     let mut waiting = order.iter().copied();
     let mut running = FuturesUnordered::new();
@@ -33,7 +36,7 @@ pub(super) async fn race(
                 Some(None) => running.extend(waiting.next().map(attempt)),
                 None => return Err(all_failed(paths, failures)),
             },
-            () = tokio::time::sleep(config.timing.head_start), if waiting.len() > 0 => {
+            () = tokio::time::sleep(pool.config().timing.head_start), if waiting.len() > 0 => {
                 running.extend(waiting.next().map(attempt));
             }
         }

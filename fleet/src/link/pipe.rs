@@ -211,3 +211,40 @@ fn wake(waker: Option<Waker>) {
         waker.wake();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What is counted is what waits, to the byte: so the bound on it bounds memory, whatever comes and is read.
+        #[test]
+        fn what_is_counted_is_what_waits_and_nothing_is_lost(steps in prop::collection::vec((0..3_u8, 0..5000_usize), 0..60)) {
+            let (pipe, mut cx) = (Pipe::default(), Context::from_waker(Waker::noop()));
+            let (mut pushed, mut read) = (0_usize, 0_usize);
+            let mut most = 0;
+            for (kind, size) in steps {
+                if kind == 0 {
+                    let mut space = vec![0; size];
+                    let mut buf = ReadBuf::new(&mut space);
+                    if pipe.poll_read(&mut cx, &mut buf).is_ready() {
+                        for byte in buf.filled() {
+                            prop_assert_eq!(usize::from(*byte), read % 251);
+                            read += 1;
+                        }
+                    }
+                } else {
+                    let piece: Vec<u8> = (pushed..pushed + size).map(|at| (at % 251) as u8).collect();
+                    pushed += size;
+                    most = pipe.push(piece.into());
+                }
+                let inner = lock(&pipe.inner);
+                let bytes: usize = inner.pieces.iter().map(Bytes::len).sum();
+                prop_assert_eq!(bytes, pushed - read);
+                prop_assert_eq!(inner.cost, bytes + PIECE * inner.pieces.len());
+                prop_assert!(most >= bytes || kind == 0);
+            }
+        }
+    }
+}

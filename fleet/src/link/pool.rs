@@ -1,5 +1,6 @@
 //! Sessions by what they are for: found, or opened once however many ask.
 use super::config::LinkConfig;
+use super::distance::Distances;
 use super::error::{LinkError, Stage, seconds};
 use super::handler::lock;
 use super::keep;
@@ -7,7 +8,7 @@ use super::paths;
 use super::session::{Seat, Session};
 use super::standing::Standing;
 use crate::fault::Class;
-use crate::name::{ConnectionPath, TargetName};
+use crate::name::{ConnectionPath, SshDestination, TargetName};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,10 +30,22 @@ pub(super) struct Key {
 }
 
 /// Exec never shares a session with relays, and relays to different endpoints never share one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
     Exec,
     Relay(SocketAddr),
+    /// To lead to other hosts (ProxyJump), behind these ones.
+    Jump(Arc<[SshDestination]>),
+}
+
+impl Purpose {
+    /// Jump hosts in place of those that the configuration of the destination names.
+    fn via(&self) -> Option<&[SshDestination]> {
+        match self {
+            Self::Jump(before) => Some(before),
+            Self::Exec | Self::Relay(_) => None,
+        }
+    }
 }
 
 type Outcome = Result<Arc<Session>, LinkError>;
@@ -50,6 +63,7 @@ pub(super) struct Pool {
     /// Every host that was ever asked for: as many as a registry names.
     hosts: Mutex<HashMap<TargetName, Arc<Standing>>>,
     handshakes: Arc<Semaphore>,
+    pub(super) distances: Distances,
     /// Whether somebody looks out for this machine's sleep.
     pub(super) watched: AtomicBool,
 }
@@ -61,6 +75,7 @@ impl Pool {
             slots: Mutex::default(),
             hosts: Mutex::default(),
             handshakes: Arc::new(Semaphore::new(HANDSHAKES)),
+            distances: Distances::default(),
             watched: AtomicBool::new(false),
         })
     }
@@ -123,7 +138,7 @@ impl Pool {
                 drop(slots);
                 tokio::spawn(keep::session(Arc::downgrade(self), key.clone(), session.clone()));
                 if !self.watched.swap(true, Ordering::Relaxed) {
-                    tokio::spawn(keep::awake(Arc::downgrade(self)));
+                    tokio::spawn(keep::awake(Arc::downgrade(self), super::wake::Slept::now));
                 }
             }
             Err(_) => {
@@ -161,7 +176,7 @@ impl Pool {
             drop(slot);
         });
         let order = paths::order(key.paths.len(), host.answered_last(&key.paths));
-        let outcome = paths::race(&key.paths, &order, &self.config).await;
+        let outcome = paths::race(&key.paths, &order, key.purpose.via(), self).await;
         timer.abort();
         let (position, session) = outcome?;
         if host.answered(&key.paths, position) {

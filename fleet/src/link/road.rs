@@ -1,12 +1,10 @@
 //! How streams reach a host: through the multiplex where the far side runs Stado, over direct-tcpip channels elsewhere. The
 //! choice is made once per session, by asking, and is remembered with its reason.
+use super::choice::{Choice, ask};
 use super::error::{LinkError, Stage, seconds};
-use super::exec::{self, ExecError};
 use super::handler::lock;
-use super::pool::{Key, Pool, Purpose};
-use super::relay::{Code, Multiplex, NoMultiplex, OpenError, Refusal};
-use super::session::Session;
-use super::stream::ChannelStream;
+use super::pool::Pool;
+use super::relay::{Code, Multiplex, OpenError, Refusal};
 use super::{RemoteStream, config::Timing};
 use crate::fault::Class;
 use crate::name::{ConnectionPath, TargetName};
@@ -19,8 +17,6 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// A host without a multiplex is asked again after this long, or with its next session.
-const ASK_AGAIN: Duration = Duration::from_secs(600);
 /// An endpoint that the far directory does not place is asked for again after this long.
 const PLACE_AGAIN: Duration = Duration::from_secs(60);
 
@@ -35,7 +31,7 @@ pub struct RoadReport {
     pub path: String,
     /// Why it is not the multiplex, or what was odd about it.
     pub reason: Option<String>,
-    /// Round trip through the multiplex, once measured.
+    /// Round trip, once measured: through the multiplex, or of the session.
     pub rtt: Option<Duration>,
     /// Streams that are open in the multiplex.
     pub streams: usize,
@@ -45,10 +41,10 @@ pub struct RoadReport {
 pub(super) struct Roads(Mutex<HashMap<RoadKey, Arc<Road>>>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct RoadKey {
-    host: TargetName,
-    paths: Arc<[ConnectionPath]>,
-    command: Option<String>,
+pub(super) struct RoadKey {
+    pub(super) host: TargetName,
+    pub(super) paths: Arc<[ConnectionPath]>,
+    pub(super) command: Option<String>,
 }
 
 impl Roads {
@@ -85,23 +81,6 @@ pub(super) struct Road {
 }
 
 type Deciding = Shared<BoxFuture<'static, Result<Choice, LinkError>>>;
-
-#[derive(Debug, Clone)]
-enum Choice {
-    Multiplex(Arc<Multiplex>),
-    Direct { why: Arc<str>, path: Arc<str>, session: Weak<Session>, since: Instant },
-}
-
-impl Choice {
-    fn holds(&self) -> bool {
-        match self {
-            Self::Multiplex(multiplex) => !multiplex.has_ended(),
-            Self::Direct { session, since, .. } => {
-                since.elapsed() < ASK_AGAIN && session.upgrade().is_some_and(|session| !session.has_ended())
-            }
-        }
-    }
-}
 
 impl std::fmt::Debug for Road {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -229,12 +208,12 @@ impl Road {
                     streams: multiplex.streams(),
                 }
             }
-            Choice::Direct { why, path, .. } => RoadReport {
+            Choice::Direct { why, path, session, .. } => RoadReport {
                 host,
                 carrier: "direct-tcpip",
                 path: path.to_string(),
                 reason: Some(why.to_string()),
-                rtt: None,
+                rtt: session.upgrade().and_then(|session| session.rtt.get().copied().flatten()),
                 streams: 0,
             },
         })
@@ -272,45 +251,4 @@ async fn tidy(road: Weak<Road>, multiplex: Weak<Multiplex>, timing: Timing) {
             return;
         }
     }
-}
-
-/// Starts the relay on the far side, where there is one.
-async fn ask(key: &RoadKey, pool: &Arc<Pool>) -> Result<Choice, LinkError> {
-    let timing = &pool.config().timing;
-    let session_key = Key { host: key.host.clone(), paths: key.paths.clone(), purpose: Purpose::Exec };
-    let program = key.command.as_ref().map_or_else(|| "stado".to_owned(), |path| quoted(path));
-    let command = format!("{program} resolver relay");
-    let mut lost = String::new();
-    for _ in 0..2 {
-        let seat = pool.seat(&session_key).await?;
-        let session = seat.session.clone();
-        let direct = |why: String| Choice::Direct {
-            why: format!("`{command}` there gave no multiplex: {why}").into(),
-            path: session.path.as_str().into(),
-            session: Arc::downgrade(&session),
-            since: Instant::now(),
-        };
-        match timeout(timing.open, exec::start(seat, &command, timing)).await {
-            Ok(Ok((channel, seat))) => {
-                let stream = ChannelStream::drained(channel, seat);
-                let started = Multiplex::start(stream, session.clone(), timing).await;
-                return Ok(match started {
-                    Ok(multiplex) => Choice::Multiplex(multiplex),
-                    Err(NoMultiplex(why)) => direct(why),
-                });
-            }
-            Ok(Err(ExecError::Failed(error))) => return Ok(direct(error.sentence)),
-            Ok(Err(ExecError::SessionLost)) => {
-                lost = session.lost();
-                pool.forget(&session_key, &session);
-            }
-            Err(_) => return Ok(direct(format!("it did not start within {}", seconds(timing.open)))),
-        }
-    }
-    Err(LinkError::new(Stage::Exec, Class::InfraDown, lost))
-}
-
-/// A word for a POSIX shell.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

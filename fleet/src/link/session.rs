@@ -1,20 +1,16 @@
-//! One SSH session: TCP, key exchange, host key, authentication, each with its own deadline and sentence.
-use super::auth;
-use super::config::{LinkConfig, Timing};
-use super::connect;
-use super::error::{LinkError, Stage, seconds};
+//! One SSH session that stands: who uses it, whether it lives, how it ends.
+use super::config::Timing;
+use super::error::seconds;
 use super::handler::{Facts, Watcher, lock};
-use super::known_hosts::{KnownHosts, Wanted};
-use super::liveness::{Heard, Watched};
+use super::liveness::Heard;
 use super::stream::Carrier;
-use crate::fault::Class;
+use super::transport::Cord;
 use crate::name::{ConnectionPath, SshDestination};
-use russh::client::{self, Config, Handle};
-use std::borrow::Cow;
-use std::net::Shutdown;
+use russh::client::Handle;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +29,11 @@ pub(super) struct Session {
     pub(super) path: String,
     /// Destination as declared, for sentences.
     pub(super) destination: SshDestination,
-    socket: socket2::Socket,
+    /// Receive window of each of its channels.
+    pub(super) window: u32,
+    /// Measured once somebody needs to know; `None` inside when it did not answer.
+    pub(super) rtt: OnceCell<Option<Duration>>,
+    cord: Cord,
     load: Mutex<Load>,
     forced: AtomicUsize,
     since: Instant,
@@ -62,179 +62,32 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// Opens a session over one path.
-pub(super) async fn establish(path: &ConnectionPath, config: &LinkConfig) -> Result<Session, LinkError> {
-    let destination = &path.destination;
-    let port = destination.port.unwrap_or(22);
-    let stream = connect::tcp(&destination.host, port, config.timing.connect).await?;
-    let socket = socket2::SockRef::from(&stream).try_clone().map_err(|error| {
-        LinkError::new(Stage::Connect, Class::InfraDown, format!("no descriptor for {destination}: {error}"))
-    })?;
-    let known = KnownHosts::read(&config.known_hosts).await;
-    let wanted = known.of(&destination.host, port).wanted();
-    let facts = Arc::new(Facts::default());
-    let watcher = Watcher { facts: facts.clone(), known, host: destination.host.clone(), port };
-    let guard = Cut { socket: Some(&socket) };
-    let heard = Heard::new();
-    let stream = Watched::new(stream, heard.clone());
-    let mut handle = handshake(stream, &heard, watcher, wanted, destination, &config.timing).await?;
-    let user = destination.user.as_deref().unwrap_or(&config.user);
-    auth::authenticate(&mut handle, &facts, user, destination, config).await?;
-    guard.keep();
-    Ok(Session {
-        handle,
-        facts,
-        heard,
-        retired: CancellationToken::new(),
-        path: path.name.clone(),
-        destination: destination.clone(),
-        socket,
-        load: Mutex::new(Load {
-            channels: 0,
-            held: false,
-            retired: false,
-            closed_here: false,
-            idle_since: Instant::now(),
-        }),
-        forced: AtomicUsize::new(0),
-        since: Instant::now(),
-    })
-}
-
-/// Shuts the socket down unless the session came to stand: russh's task would otherwise stay in a handshake that
-/// nobody waits for.
-struct Cut<'a> {
-    socket: Option<&'a socket2::Socket>,
-}
-impl Cut<'_> {
-    fn keep(mut self) {
-        self.socket = None;
-    }
-}
-impl Drop for Cut<'_> {
-    fn drop(&mut self) {
-        if let Some(socket) = self.socket {
-            let _ = socket.shutdown(Shutdown::Both);
-        }
-    }
-}
-
-async fn handshake(
-    stream: Watched<tokio::net::TcpStream>,
-    heard: &Heard,
-    watcher: Watcher,
-    wanted: Wanted,
-    destination: &SshDestination,
-    timing: &Timing,
-) -> Result<Handle<Watcher>, LinkError> {
-    let facts = watcher.facts.clone();
-    // Fewer system calls: a session reads many small packets.
-    let stream = tokio::io::BufReader::with_capacity(256 * 1024, stream);
-    let connecting = client::connect_stream(Arc::new(client_config(wanted, timing)), stream, watcher);
-    tokio::pin!(connecting);
-    let early = tokio::select! {
-        biased;
-        done = &mut connecting => Some(done),
-        () = heard.named() => None,
-        () = tokio::time::sleep(timing.banner) => return Err(unnamed(destination, heard, Some(timing.banner))),
-    };
-    let done = match early {
-        Some(done) => done,
-        None => timeout(timing.handshake, connecting).await.map_err(|_| {
-            let why = format!("no answer within {}", seconds(timing.handshake));
-            exchange_failed(destination, Class::Timeout, &why)
-        })?,
-    };
-    done.map_err(|error| match facts.rejection() {
-        Some(rejection) => rejection,
-        None if !heard.has_name() => unnamed(destination, heard, None),
-        None => {
-            let class = if ended(&error) { Class::RateLimit } else { Class::InfraDown };
-            exchange_failed(destination, class, &explain(&error))
-        }
-    })
-}
-
-fn exchange_failed(destination: &SshDestination, class: Class, why: &str) -> LinkError {
-    LinkError::new(Stage::Handshake, class, format!("the SSH handshake with {destination} failed: {why}"))
-}
-
-/// The host did not say its name: it is mute, busy, or speaks something else.
-fn unnamed(destination: &SshDestination, heard: &Heard, waited: Option<Duration>) -> LinkError {
-    let said = heard.instead();
-    let busy = said.as_ref().is_none_or(|said| said.contains("MaxStartups") || said.contains("Not allowed"));
-    let (class, why) = match (waited, said) {
-        (Some(waited), None) => (
-            Class::Timeout,
-            format!(
-                "it took the connection and sent no SSH identification within {}: its sshd is stopped or overloaded, or \
-                 something else listens there",
-                seconds(waited)
-            ),
-        ),
-        (None, None) => (
-            Class::RateLimit,
-            "the host closed the connection without an SSH identification (a busy sshd does so beyond its MaxStartups)"
-                .to_owned(),
-        ),
-        (_, Some(said)) if busy => (
-            Class::RateLimit,
-            format!("the host turned the connection away: it said {said}; see its sshd's MaxStartups"),
-        ),
-        (_, Some(said)) => (Class::Config, format!("what answers there is no SSH server: it said {said}")),
-    };
-    LinkError::new(Stage::Banner, class, format!("the SSH handshake with {destination} failed: {why}"))
-}
-
-/// How sshd turns away what is beyond its MaxStartups, when it has said its name already.
-fn ended(error: &russh::Error) -> bool {
-    use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
-    match error {
-        russh::Error::Disconnect | russh::Error::HUP => true,
-        russh::Error::IO(error) => matches!(error.kind(), ConnectionReset | UnexpectedEof),
-        _ => false,
-    }
-}
-
-fn explain(error: &russh::Error) -> String {
-    match error {
-        error if ended(error) => "the host closed the connection (a busy sshd does so beyond its MaxStartups)".into(),
-        russh::Error::NoCommonAlgo { kind, ours, theirs } => format!(
-            "no common {kind:?} algorithm: this host accepts {}, the other offers {}",
-            ours.join(","),
-            theirs.join(",")
-        ),
-        other => other.to_string(),
-    }
-}
-
-fn client_config(wanted: Wanted, timing: &Timing) -> Config {
-    use russh::cipher::{AES_128_CTR, AES_128_GCM, AES_192_CTR, AES_256_CTR, AES_256_GCM, CHACHA20_POLY1305};
-    let preferred = russh::Preferred {
-        key: Cow::Owned(wanted.keys),
-        host_key_certificates: Cow::Owned(wanted.certificates),
-        cipher: Cow::Borrowed(&[AES_128_GCM, AES_256_GCM, CHACHA20_POLY1305, AES_256_CTR, AES_192_CTR, AES_128_CTR]),
-        compression: Cow::Borrowed(&[russh::compression::NONE]),
-        ..russh::Preferred::DEFAULT
-    };
-    Config {
-        client_id: russh::SshId::Standard(Cow::Borrowed(concat!("SSH-2.0-Stado_", env!("CARGO_PKG_VERSION")))),
-        // A rekey that we start under busy downloads ends the session (`ssh-relay.md` §3.5): the other side starts them.
-        limits: russh::Limits {
-            rekey_write_limit: usize::MAX,
-            rekey_read_limit: usize::MAX,
-            rekey_time_limit: Duration::MAX,
-        },
-        preferred,
-        inactivity_timeout: Some(timing.silence()),
-        keepalive_interval: Some(timing.keepalive),
-        keepalive_max: timing.keepalive_max,
-        nodelay: true,
-        ..Config::default()
-    }
-}
-
 impl Session {
+    pub(super) fn new(
+        handle: Handle<Watcher>,
+        facts: Arc<Facts>,
+        heard: Arc<Heard>,
+        cord: Cord,
+        path: &ConnectionPath,
+        window: u32,
+    ) -> Self {
+        let load = Load { channels: 0, held: false, retired: false, closed_here: false, idle_since: Instant::now() };
+        Self {
+            handle,
+            facts,
+            heard,
+            retired: CancellationToken::new(),
+            path: path.name.clone(),
+            destination: path.destination.clone(),
+            window,
+            rtt: OnceCell::new(),
+            cord,
+            load: Mutex::new(load),
+            forced: AtomicUsize::new(0),
+            since: Instant::now(),
+        }
+    }
+
     /// Reserves a place for one channel, unless the session has ended or takes no more.
     pub(super) fn enter(self: &Arc<Self>) -> Option<Seat> {
         let mut load = lock(&self.load);
@@ -307,7 +160,7 @@ impl Session {
     pub(super) fn cut(&self, why: &str) {
         self.retire();
         self.facts.end_with(why);
-        let _ = self.socket.shutdown(Shutdown::Both);
+        self.cord.cut();
     }
 
     /// Says goodbye, then ends the session.
@@ -370,7 +223,7 @@ impl Drop for Seat {
         load.idle_since = Instant::now();
         if load.channels == 0 && load.retired {
             load.closed_here = true;
-            let _ = self.session.socket.shutdown(Shutdown::Both);
+            self.session.cord.cut();
         }
     }
 }

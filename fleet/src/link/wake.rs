@@ -30,6 +30,12 @@ impl Slept {
         Self(day.saturating_sub(BEGAN.0.elapsed()))
     }
 
+    /// So much of it.
+    #[cfg(test)]
+    pub(super) fn of(slept: Duration) -> Self {
+        Self(slept)
+    }
+
     /// Whether the machine slept between `before` and `self`.
     pub(super) fn since(self, before: Self) -> bool {
         self.0.saturating_sub(before.0) >= JUMP

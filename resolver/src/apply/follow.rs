@@ -1,7 +1,7 @@
 //! Holds a watch on the authority, so that a change is read when it is stored and not with the next tick. The watch only
 //! wakes the loop: what is read, and what becomes of it, is the same either way.
 use super::held::{Held, HeldReader};
-use stado_fleet::authority::{RemoteAuthority, Source, Watch, WatchEnded, next_source};
+use stado_fleet::authority::{Changes, RemoteAuthority, Source, Told, Watch, WatchEnded, next_source};
 use stado_fleet::fault::{Class, Faulty};
 use stado_fleet::link::Link;
 use stado_fleet::name::StoreVersion;
@@ -18,6 +18,9 @@ const BASE: Duration = Duration::from_millis(500);
 const CAP: Duration = Duration::from_secs(30);
 /// A watch that was held for so long was a good one: its end costs no more than the first pause.
 const STABLE: Duration = Duration::from_secs(20);
+/// The first pause after a good watch is drawn up to here: an authority that starts again has lost all of its fleet at once.
+/// Meanwhile every host reads as ever, when its own time comes.
+const SPREAD: Duration = Duration::from_secs(3);
 /// A watch is taken anew after this long, on whatever path and session are the best by then.
 const HOLD: Duration = Duration::from_secs(900);
 /// An authority that knows no watch is asked again after this long: it may have been replaced by a newer build.
@@ -32,6 +35,8 @@ pub struct Follow {
     pub link: Link,
     /// What this host holds.
     pub held: HeldReader,
+    /// Where changes go that are told.
+    pub changes: Arc<Changes>,
     /// The loop that reads.
     pub wake: Arc<Notify>,
     /// Told how changes are heard of, for those who look at the state.
@@ -91,12 +96,11 @@ impl Follow {
         loop {
             let began = Instant::now();
             let ended = self.hold(authority).await;
-            if began.elapsed() >= STABLE {
-                failures = 0;
-            }
-            failures = failures.saturating_add(1);
+            let was_good = began.elapsed() >= STABLE;
+            failures = if was_good { 1 } else { failures.saturating_add(1) };
             let pause = match &ended {
                 None => Duration::ZERO,
+                Some(WatchEnded::Lost(_)) if was_good => SPREAD.mul_f64(rand::random()),
                 Some(WatchEnded::Lost(_)) => pause(failures, rand::random()),
                 Some(WatchEnded::Unknown(why)) => {
                     tracing::info!(
@@ -127,22 +131,25 @@ impl Follow {
             let mut watch = Watch::begin(stream).await?;
             self.hear(HeardBy::Watch);
             loop {
-                self.tell(watch.next().await?.as_ref());
+                self.tell(watch.next().await?);
             }
         };
         let ended: Result<Result<(), WatchEnded>, _> =
             timeout(HOLD.mul_f64(0.5 + rand::random::<f64>() / 2.0), holding).await;
+        self.changes.clear();
         ended.ok()?.err()
     }
 
-    /// Says how changes are heard of. When that is new, the loop reads (what was stored meanwhile was not told) and publishes.
+    /// Says how changes are heard of. When a watch is held anew, the loop reads (what was stored meanwhile was not told) and
+    /// publishes. When one is lost it does not: an authority that starts again would be read by its whole fleet at once.
     fn hear(&self, how: HeardBy) {
+        let watched = how == HeardBy::Watch;
         let is_new = self.heard_by.send_if_modified(|now| {
             let is_new = std::mem::discriminant(now) != std::mem::discriminant(&how);
             *now = how;
             is_new
         });
-        if is_new {
+        if is_new && watched {
             self.wake.notify_one();
         }
     }
@@ -152,10 +159,14 @@ impl Follow {
     }
 
     /// Wakes the loop, unless it holds that version.
-    fn tell(&self, version: Option<&StoreVersion>) {
-        if version != self.version().as_ref() {
-            self.wake.notify_one();
+    fn tell(&self, told: Told) {
+        if told.version == self.version() {
+            return;
         }
+        if let Some(change) = told.change {
+            self.changes.push(change);
+        }
+        self.wake.notify_one();
     }
 }
 

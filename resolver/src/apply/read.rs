@@ -1,7 +1,7 @@
 //! One read of the registry, in a task of its own and within a deadline of its own.
 use super::held::Held;
 use stado_fleet::admit::Snapshot;
-use stado_fleet::authority::{Refusals, RegistryError, Source, fetch_since};
+use stado_fleet::authority::{Changes, Refusals, RegistryError, Source, fetch_since};
 use stado_fleet::fault::Class;
 use stado_fleet::link::Link;
 use stado_fleet::name::StoreVersion;
@@ -19,6 +19,8 @@ pub struct Reading {
     pub store: Arc<dyn RegistryStore>,
     /// The way to a remote authority.
     pub link: Link,
+    /// Changes that the authority told.
+    pub changes: Arc<Changes>,
     /// Where refused reads are recorded, when this host keeps such records.
     pub refusals: Option<Refusals>,
 }
@@ -67,10 +69,23 @@ impl Read {
 }
 
 impl Reading {
-    /// Starts a read; a document at the held version is not parsed again.
+    /// Starts a read; a document at the held version is not parsed again, and of one that came of it by changes that were told
+    /// already nothing is fetched.
     pub(super) fn start(&self, source: Source, held: Option<Arc<Held>>) -> JoinHandle<Read> {
         let link = self.link.clone();
+        let told = match (&source, &held) {
+            (Source::Remote(_), Some(held)) => self.changes.since(&held.snapshot.store_version),
+            _ => Vec::new(),
+        };
         tokio::spawn(async move {
+            if let Some(held) = held.as_ref().filter(|_| !told.is_empty()) {
+                match Changes::apply(told, held.snapshot.clone(), &source.location()).await {
+                    Ok(snapshot) => return Read { source, outcome: Ok(Some(snapshot)) },
+                    Err(why) => {
+                        tracing::info!(target: "stado::fleet", "stado resolver: the registry is read whole: {why}")
+                    }
+                }
+            }
             let before = held.as_ref().map(|held| &held.snapshot);
             let read = tokio::time::timeout(READ_LIMIT, fetch_since(&source, &link, before));
             let late =

@@ -19,6 +19,7 @@ use crate::conn::{Bound, Context, Descriptors, NoFleet};
 use crate::gate::{self, Gate};
 use crate::http::hostname;
 use crate::mesh::Allocator;
+use stado_fleet::authority::Bulletin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -234,6 +235,7 @@ pub(super) async fn start_gate(
         store: config.store.clone(),
         link: side.link.clone(),
         held: side.held.clone(),
+        bulletin: Bulletin::new(config.store.clone()),
         wake: side.wake.clone(),
     });
     // Port 0 is any port: the one it was.

@@ -21,6 +21,7 @@ use crate::http::FleetView;
 use crate::mesh::{AdapterPorts, Allocator};
 use crate::publish::{Leavers, Published, Publisher};
 use stado_fleet::admit::Snapshot;
+use stado_fleet::authority::Changes;
 use stado_fleet::disk::Lock;
 use stado_fleet::forwards::Forwards;
 use stado_fleet::last_good::LastGood;
@@ -167,14 +168,16 @@ impl Prepared {
         let generation = context.generation.clone();
         let mut walk = Walk::new(settings, Adapters::new(context, ports), api, generation, held_tx);
         let heard_by = watch::Sender::default();
+        let changes = Arc::new(Changes::default());
         let follow = Follow {
             store: config.store.clone(),
             link: link.clone(),
             held: held.clone(),
+            changes: changes.clone(),
             wake: wake.clone(),
             heard_by: heard_by.clone(),
         };
-        let reading = Reading { store: config.store, link: link.clone(), refusals: config.refusals };
+        let reading = Reading { store: config.store, link: link.clone(), changes, refusals: config.refusals };
         let handed = inherited.map(|Inherited { adapters, api, snapshot }| {
             walk.inherit(adapters, api);
             Handed { snapshot }

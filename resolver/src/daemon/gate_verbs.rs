@@ -1,7 +1,9 @@
 //! What the gate's closed table of verbs does on this host (fleet contract §3.2, §3.5), and which endpoints it may reach.
 use crate::apply::held::HeldReader;
 use crate::gate::{Running, VerbOutput, Verbs};
-use stado_fleet::authority::{PushRequest, RegistryError, Source, content_line, history, push, snapshot_line, tell};
+use stado_fleet::authority::{
+    Bulletin, PushRequest, RegistryError, Source, content_line, history, push, snapshot_line, tell,
+};
 use stado_fleet::edit::Overrides;
 use stado_fleet::fault::{Class, Faulty};
 use stado_fleet::link::{ChannelStream, Link};
@@ -21,6 +23,8 @@ pub(super) struct GateVerbs {
     pub(super) store: Arc<dyn RegistryStore>,
     pub(super) link: Link,
     pub(super) held: HeldReader,
+    /// Tells of the store's versions.
+    pub(super) bulletin: Bulletin,
     /// Wakes the refresh loop after a push.
     pub(super) wake: Arc<Notify>,
 }
@@ -49,7 +53,7 @@ impl Verbs for GateVerbs {
     fn watch(&self, stream: ChannelStream) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
             // It ends with an error when its reader is gone, which is how it ends.
-            let _ = tell(self.store.as_ref(), stream).await;
+            let _ = tell(&self.bulletin, stream).await;
         })
     }
 

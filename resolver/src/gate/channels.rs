@@ -8,7 +8,7 @@ use stado_fleet::link::relay;
 use stado_fleet::link::{Carrier, ChannelStream};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -41,6 +41,8 @@ pub(super) struct Client {
     streams: AtomicUsize,
     held: AtomicBool,
     closes: AtomicUsize,
+    /// Receive window of its channels, once the distance is measured; 0 before.
+    pub(super) window: AtomicU32,
     /// Cancelled when the session has ended: a relay that only waits for its service would not notice.
     pub(super) gone: CancellationToken,
     /// Asks the connection's task to look at [`Client::worn_out`].
@@ -52,7 +54,8 @@ impl Client {
         let zero = || AtomicUsize::new(0);
         let (commands, relays, closes, standing, streams) = (zero(), zero(), zero(), zero(), zero());
         let (held, gone, changed) = (AtomicBool::new(false), CancellationToken::new(), tokio::sync::Notify::new());
-        Arc::new(Self { peer, tasks, commands, relays, standing, streams, held, closes, gone, changed })
+        let window = AtomicU32::new(0);
+        Arc::new(Self { peer, tasks, commands, relays, standing, streams, held, closes, window, gone, changed })
     }
 
     /// Commands that run now.

@@ -7,10 +7,11 @@ use russh::keys::ssh_key::public::KeyData;
 use russh::keys::{Algorithm, PublicKey};
 use russh::server::{Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey};
 use russh::{Channel, ChannelId, ChannelOpenFailure, MethodKind, MethodSet};
-use stado_fleet::link::relay::{Admit, Admitting, Code, Refusal};
+use stado_fleet::link::relay::{Admit, Admitting, Code, Refusal, channel_window};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 
 /// Session channels of one client at a time, and those that wait for a command.
@@ -132,6 +133,11 @@ impl Handler for Admission {
         Ok(())
     }
 
+    /// Asked for whenever a window is refilled: a far client gets more of it.
+    fn adjust_window(&mut self, _: ChannelId, current: u32) -> u32 {
+        current.max(self.client.window.load(Ordering::Relaxed))
+    }
+
     async fn channel_close(&mut self, channel: ChannelId, _: &mut Session) -> Result<(), russh::Error> {
         self.waiting.remove(&channel);
         Ok(())
@@ -226,6 +232,10 @@ impl Admit for Permits {
 
     fn counted(&self) -> Option<Box<dyn Send>> {
         Some(Box::new(channels::Also::stream(self.client.clone())))
+    }
+
+    fn measured(&self, rtt: std::time::Duration) {
+        self.client.window.store(channel_window(rtt), Ordering::Relaxed);
     }
 }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 /// `resolver relay`: the far side of a multiplex, over standard input and output. It ends with them.
 pub(crate) async fn relay(env: &Env) -> Verb {
+    // A login's soft limit is often a thousand: each stream takes a descriptor here.
+    crate::cmd::limits::raise();
     let fleet = Fleet::open(env)?;
     let io = stdio::take("relay").map_err(Failure::usage)?;
     serve(io, Arc::new(Placed::new(fleet)))

@@ -9,6 +9,6 @@ pub(crate) async fn watch(env: &Env) -> Verb {
     let fleet = Fleet::open(env)?;
     let io = stdio::take("watch").map_err(Failure::usage)?;
     // Its reader leaves as it likes: that is no failure.
-    let _ = authority::tell(fleet.store.as_ref(), io).await;
+    let _ = authority::tell(&authority::Bulletin::new(fleet.store.clone()), io).await;
     Ok(Outcome::Done)
 }

@@ -1,7 +1,6 @@
 //! The daemons: settings → `daemon::Config` → run until told to stop.
 mod again;
 mod announce;
-mod limits;
 mod neighbour;
 mod reload;
 mod signals;
@@ -68,7 +67,7 @@ fn run(
     for warning in layers.warnings.iter().chain(&settings.unserved) {
         tracing::warn!(target: "stado::mesh", warning, "config_warning");
     }
-    limits::raise();
+    crate::cmd::limits::raise();
     let config = Config {
         metrics_bind: settings.metrics_bind,
         mesh: mesh_room::Config { tuning: Some(reload.tuning()), ..mesh_config(&settings) },

@@ -21,6 +21,7 @@ mod delay;
 mod lines;
 mod results;
 mod service;
+mod soak;
 mod table;
 mod usage;
 mod way;
@@ -32,18 +33,19 @@ use std::time::Duration;
 use way::{Kind, Way};
 use work::Work;
 
-const USAGE: &str = "relay [--rounds N] [--mib MIB] [--only near|far] [--table FILE]";
+const USAGE: &str = "relay [--rounds N] [--mib MIB] [--only near|far] [--table FILE], or relay --soak SECONDS";
 
 struct Options {
     rounds: usize,
     mib: u64,
     only: Option<String>,
     table: Option<PathBuf>,
+    soak: Option<u64>,
 }
 
 impl Options {
     fn parse() -> Self {
-        let mut options = Self { rounds: 3, mib: 256, only: None, table: None };
+        let mut options = Self { rounds: 3, mib: 256, only: None, table: None, soak: None };
         let mut rest = std::env::args().skip(1).filter(|argument| argument != "--bench");
         while let Some(flag) = rest.next() {
             let value = rest.next().unwrap_or_else(|| panic!("{flag} needs a value\n{USAGE}"));
@@ -51,6 +53,7 @@ impl Options {
                 "--rounds" => options.rounds = value.parse().expect(USAGE),
                 "--mib" => options.mib = value.parse().expect(USAGE),
                 "--only" => options.only = Some(value),
+                "--soak" => options.soak = Some(value.parse().expect(USAGE)),
                 "--table" => options.table = Some(value.into()),
                 other => panic!("no option {other}\n{USAGE}"),
             }
@@ -68,6 +71,9 @@ fn main() {
     if support::program("sshd").is_none() || support::program("ssh").is_none() {
         println!("sshd or ssh is missing (Debian: apt-get install openssh-server openssh-client)");
         return;
+    }
+    if let Some(seconds) = options.soak {
+        std::process::exit(i32::from(!soak::run(seconds)));
     }
     usage::raise_descriptor_limit();
     let load = usage::load_average();

@@ -6,6 +6,7 @@ use std::thread;
 pub const SINK: u8 = b'u';
 pub const SOURCE: u8 = b'd';
 pub const ECHO: u8 = b'e';
+pub const RESET: u8 = b'r';
 const PIECE: usize = 256 * 1024;
 
 pub fn start() -> SocketAddr {
@@ -29,6 +30,7 @@ fn serve(mut stream: TcpStream) {
     let _ = match kind[0] {
         SINK => sink(&mut stream),
         SOURCE => source(&mut stream),
+        RESET => rustix::net::sockopt::set_socket_linger(&stream, Some(std::time::Duration::ZERO)).map_err(Into::into),
         _ => echo(&mut stream),
     };
 }

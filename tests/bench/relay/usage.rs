@@ -29,3 +29,15 @@ pub fn cpu(pid: u32) -> f64 {
     });
     nanos.sum::<u64>() as f64 / 1e9
 }
+
+/// Descriptors that a process has open.
+pub fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
+/// Its share of memory, in bytes.
+pub fn proportional(pid: u32) -> u64 {
+    let rollup = read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+    line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+}

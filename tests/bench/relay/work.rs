@@ -158,10 +158,9 @@ fn beside_bulk(way: &Way) -> f64 {
             let mut bulk = connect(way, SOURCE);
             bulk.write_all(&(1_u64 << 40).to_be_bytes()).unwrap();
             let mut piece = vec![0; 256 * 1024];
-            while !stop.load(Relaxed) {
-                if !bulk.read(&mut piece).is_ok_and(|n| n > 0) {
-                    break;
-                }
+            let mut more = true;
+            while more && !stop.load(Relaxed) {
+                more = bulk.read(&mut piece).is_ok_and(|n| n > 0);
             }
         });
         thread::sleep(Duration::from_millis(100));

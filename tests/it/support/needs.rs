@@ -13,6 +13,11 @@ pub fn met(need: &str) -> bool {
     let missing = match need {
         "netns" if !is_root() => Some("not root".to_owned()),
         "netns" => netns::usable().err(),
+        "statistic" => (!netns::loses()).then(|| "no statistic match".to_owned()),
+        "descriptors" => {
+            let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+            most.is_some_and(|most| most < 20_000).then(|| "a hard limit below 20,000".to_owned())
+        }
         "root" => (!is_root()).then(|| "not root".to_owned()),
         "tmpfs" => super::disk::usable().err(),
         "sshd" => (program("sshd").is_none() || program("ssh-keygen").is_none()).then(|| "no sshd".to_owned()),

@@ -1,6 +1,6 @@
 //! Hosts with networks of their own, so that a link can be cut without a word to either end. One bridge in a namespace
 //! of its own joins them; the machine's own network is not touched. Addresses are in 198.18.0.0/15.
-use super::process::run;
+use super::process::{Run, run};
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -19,6 +19,19 @@ pub fn usable() -> Result<(), String> {
             }
         })
         .clone()
+}
+
+/// Whether packets can be lost at random here.
+pub fn loses() -> bool {
+    Network::new(1).lose(0, 0.5)
+}
+
+/// Which packets of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    In,
+    Out,
+    Both,
 }
 
 /// Some hosts on one network.
@@ -90,20 +103,59 @@ impl Network {
 
     /// Drops every packet of a host from now on, both ways and without a word.
     pub fn cut(&self, host: usize) {
-        self.filter(host, "-I");
+        self.cut_to(host, Way::Both);
     }
 
     /// Undoes [`Network::cut`].
     pub fn restore(&self, host: usize) {
-        self.filter(host, "-D");
+        self.restore_to(host, Way::Both);
     }
 
-    fn filter(&self, host: usize, action: &str) {
-        for (chain, side) in [("INPUT", "-i"), ("OUTPUT", "-o")] {
+    /// Drops every packet of a host that goes one way.
+    pub fn cut_to(&self, host: usize, way: Way) {
+        self.filter(host, "-I", way, &[]).ok();
+    }
+
+    /// Undoes [`Network::cut_to`].
+    pub fn restore_to(&self, host: usize, way: Way) {
+        self.filter(host, "-D", way, &[]).ok();
+    }
+
+    /// Loses packets of a host at random, both ways, from now on; `false` where the kernel has no `statistic` match.
+    pub fn lose(&self, host: usize, probability: f64) -> bool {
+        let probability = probability.to_string();
+        let random = ["-m", "statistic", "--mode", "random", "--probability", &probability];
+        self.filter(host, "-I", Way::Both, &random).code == 0
+    }
+
+    /// Gives a host another address in place of the one it has.
+    pub fn renumber(&mut self, host: usize, address: Ipv4Addr) {
+        let Host { namespace, address: old } = &mut self.hosts[host];
+        // In this order: with the first address of a network the others go.
+        for (action, address) in [("del", *old), ("add", address)] {
+            ip(&["-n", namespace, "addr", action, &format!("{address}/15"), "dev", "eth0"]);
+        }
+        *old = address;
+    }
+
+    /// What names stand for on a host: its `/etc/hosts`, for programs that are started there from now on. Written again, it
+    /// holds at once.
+    pub fn names(&self, host: usize, lines: &str) {
+        let directory = format!("/etc/netns/{}", self.namespace(host));
+        std::fs::create_dir_all(&directory).unwrap();
+        // In place: it is mounted where the programs look.
+        std::fs::write(format!("{directory}/hosts"), format!("127.0.0.1 localhost\n{lines}")).unwrap();
+    }
+
+    fn filter(&self, host: usize, action: &str, way: Way, which: &[&str]) -> Run {
+        let chains = [("INPUT", "-i", Way::In), ("OUTPUT", "-o", Way::Out)];
+        let mut last = None;
+        for (chain, side, _) in chains.into_iter().filter(|(_, _, only)| way == Way::Both || way == *only) {
             let mut command = Command::new("ip");
             command.args(["netns", "exec", self.namespace(host), "iptables", "-w", action, chain, side, "eth0"]);
-            run(command.args(["-j", "DROP"])).ok();
+            last = Some(run(command.args(which).args(["-j", "DROP"])));
         }
+        last.unwrap()
     }
 
     /// Runs `work` on a thread whose new sockets belong to the host.
@@ -124,6 +176,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         for namespace in self.hosts.iter().map(|host| &host.namespace).chain([&self.hub]) {
             run(Command::new("ip").args(["netns", "del", namespace]));
+            let _ = std::fs::remove_dir_all(format!("/etc/netns/{namespace}"));
         }
     }
 }

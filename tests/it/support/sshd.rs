@@ -66,6 +66,21 @@ impl Sshd {
         wait_until("sshd refuses connections", PATIENCE, || TcpStream::connect(at).is_err());
     }
 
+    /// Ends the server and its sessions and starts it at another address.
+    pub fn move_to(&mut self, home: &Home, address: IpAddr) {
+        let process = self.process.take().expect("sshd is up");
+        descendants(process.pid()).into_iter().for_each(|pid| signal_pid(pid, Signal::KILL));
+        process.kill9();
+        let config = home.read("sshd/config");
+        let (before, after) = (self.at(), SocketAddr::new(address, self.port.port()));
+        home.write(
+            "sshd/config",
+            config.replace(&format!("ListenAddress {before}\n"), &format!("ListenAddress {after}\n")),
+        );
+        self.address = address;
+        self.up(home);
+    }
+
     /// The listener's process.
     pub fn pid(&self) -> u32 {
         self.process.as_ref().expect("sshd is up").pid()

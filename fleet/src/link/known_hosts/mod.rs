@@ -3,8 +3,11 @@
 mod certificate;
 mod line;
 mod pattern;
+mod remember;
 mod verdict;
 
+pub(super) use pattern::glob;
+pub(super) use remember::remember;
 pub(super) use verdict::Rejection;
 
 use line::{Entry, Marker};

@@ -42,7 +42,7 @@ impl Hosts {
 }
 
 /// `*` for any run and `?` for any one character; everything else is itself, brackets included.
-pub(super) fn glob(pattern: &str, name: &str) -> bool {
+pub(in crate::link) fn glob(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -35,6 +35,9 @@ pub trait Admit: Send + Sync + 'static {
     fn counted(&self) -> Option<Box<dyn Send>> {
         None
     }
+
+    /// Told the round trip to the other end as it is measured: what lies below may fit its windows to it.
+    fn measured(&self, _: Duration) {}
 }
 
 /// Serves one multiplex over `io` until the other end closes it; its streams are then reset.
@@ -72,6 +75,7 @@ where
         let next = std::future::poll_fn(|cx| {
             if let Some(window) = meter.poll(cx) {
                 let _ = connection.set_initial_window_size(window);
+                admit.measured(meter.best.unwrap_or_default());
             }
             connection.poll_accept(cx)
         });

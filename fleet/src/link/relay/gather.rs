@@ -2,6 +2,8 @@
 use bytes::{Buf, BytesMut};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -13,11 +15,17 @@ const PACKET: usize = 32 * 1024;
 pub(super) struct Gather<S> {
     inner: S,
     waiting: BytesMut,
+    received: Arc<AtomicU64>,
 }
 
 impl<S> Gather<S> {
     pub(super) fn new(inner: S) -> Self {
-        Self { inner, waiting: BytesMut::new() }
+        Self { inner, waiting: BytesMut::new(), received: Arc::default() }
+    }
+
+    /// Bytes that came so far.
+    pub(super) fn received(&self) -> Arc<AtomicU64> {
+        self.received.clone()
     }
 }
 
@@ -37,7 +45,10 @@ impl<S: AsyncWrite + Unpin> Gather<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for Gather<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(cx, buf);
+        self.received.fetch_add((buf.filled().len() - before) as u64, Ordering::Relaxed);
+        read
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`near`] runs on the host of the client, [`far`] on the host of the service: in `stado resolver relay`, started over SSH,
 //! or inside the gate. Both speak HTTP/2 with one CONNECT per stream, after a preamble that settles the version.
 mod copy;
+mod facts;
 mod far;
 mod gather;
 mod near;
@@ -14,6 +15,8 @@ mod stream;
 pub use far::{Admit, Admitting, serve};
 pub use refusal::{Code, Refusal};
 
+pub use super::distance::channel_window;
+
 pub(super) use near::{Multiplex, OpenError};
 pub(super) use preamble::NoMultiplex;
 
@@ -24,8 +27,10 @@ const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 /// With its header of 9 bytes a frame fills one SSH packet.
 const FRAME: u32 = 32_768 - 9;
-/// Streams of one multiplex at a time.
-const STREAMS: u32 = 4096;
+/// Streams of one multiplex at a time; what may arrive is at most so many times their credit.
+const STREAMS: u32 = 16_384;
+/// Of these, streams to one endpoint: a service that never answers must leave room for the others of its host.
+const TO_ONE: usize = 12_288;
 /// Bytes of one stream that wait to be sent.
 const SEND_BUFFER: usize = 1 << 20;
 /// Clients that leave in a crowd must not end the others: h2 takes many resets at once for an attack.

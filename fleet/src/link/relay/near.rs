@@ -1,10 +1,11 @@
 //! The near side: one multiplex over one exec channel, shared by all streams to a host.
+use super::facts::{Facts, Guard};
 use super::gather::Gather;
 use super::preamble::{self, NoMultiplex};
 use super::refusal::Refusal;
 use super::rtt::{self, Meter};
 use super::stream::MuxStream;
-use super::{CONNECTION_WINDOW, FRAME, RESETS, SEND_BUFFER, STREAM_WINDOW, STREAMS};
+use super::{CONNECTION_WINDOW, Code, FRAME, RESETS, SEND_BUFFER, STREAM_WINDOW, STREAMS, TO_ONE};
 use crate::link::config::Timing;
 use crate::link::handler::lock;
 use crate::link::session::Session;
@@ -14,11 +15,10 @@ use h2::client::{Connection, SendRequest};
 use http::{Method, Request, StatusCode};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 /// Why no stream was opened.
 pub(in crate::link) enum OpenError {
@@ -32,20 +32,9 @@ pub(in crate::link) enum OpenError {
 pub(in crate::link) struct Multiplex {
     requests: SendRequest<Bytes>,
     pub(in crate::link) session: Arc<Session>,
-    facts: Arc<Facts>,
+    pub(super) facts: Arc<Facts>,
     /// What a login script said before it, quoted.
     pub(in crate::link) chatter: Option<String>,
-}
-
-/// What the driver of a connection and its streams share.
-#[derive(Debug)]
-struct Facts {
-    streams: AtomicUsize,
-    idle_since: Mutex<Instant>,
-    /// Microseconds; 0 before the first answer.
-    rtt: AtomicU64,
-    ended: CancellationToken,
-    why: Mutex<Option<String>>,
 }
 
 impl std::fmt::Debug for Multiplex {
@@ -79,15 +68,10 @@ impl Multiplex {
             .max_concurrent_reset_streams(RESETS)
             .max_local_error_reset_streams(None)
             .max_send_buffer_size(SEND_BUFFER);
-        let shaken = builder.handshake(Gather::new(channel)).await;
+        let channel = Gather::new(channel);
+        let facts = Arc::new(Facts::new(channel.received()));
+        let shaken = builder.handshake(channel).await;
         let (requests, connection) = shaken.map_err(|e| NoMultiplex(format!("the relay there ended: {e}")))?;
-        let facts = Arc::new(Facts {
-            streams: AtomicUsize::new(0),
-            idle_since: Mutex::new(Instant::now()),
-            rtt: AtomicU64::new(0),
-            ended: CancellationToken::new(),
-            why: Mutex::default(),
-        });
         tokio::spawn(drive(connection, facts.clone()));
         Ok(Arc::new(Self { requests, session, facts, chatter }))
     }
@@ -98,19 +82,42 @@ impl Multiplex {
         endpoint: SocketAddr,
         timing: &Timing,
     ) -> Result<MuxStream, OpenError> {
-        let guard = Guard::new(self.clone());
+        let guard = Guard::new(self.clone(), endpoint);
+        if self.facts.streams_to(endpoint) > TO_ONE {
+            let why = format!("{TO_ONE} streams from this host to {endpoint} are open already");
+            return Err(OpenError::Refused(Refusal::new(Code::NoRoom, why)));
+        }
         let mut requests = self.requests.clone();
         std::future::poll_fn(|cx| requests.poll_ready(cx)).await.map_err(|_| OpenError::Lost)?;
         let mut request = Request::new(());
         *request.method_mut() = Method::CONNECT;
         *request.uri_mut() = endpoint.to_string().parse().map_err(|_| OpenError::Lost)?;
         let (answer, send) = requests.send_request(request, false).map_err(|_| OpenError::Lost)?;
-        match self.session.answers(timing, answer).await {
+        match self.answers(timing, answer).await {
             Some(Ok(answer)) if answer.status() == StatusCode::OK => {
                 Ok(MuxStream::new(send, answer.into_body(), guard))
             }
             Some(Ok(answer)) => Err(OpenError::Refused(Refusal::read(&answer))),
             Some(Err(_)) | None => Err(OpenError::Lost),
+        }
+    }
+
+    /// Waits for what the relay shall answer; `None` when the relay turns out to be dead or stopped, or its session. It is
+    /// asked for a sign of life when nothing at all has come from it for a while.
+    async fn answers<T>(&self, timing: &Timing, answer: impl Future<Output = T>) -> Option<T> {
+        tokio::pin!(answer);
+        loop {
+            let before = self.facts.received();
+            if let Ok(answer) = timeout(timing.probe, &mut answer).await {
+                return Some(answer);
+            }
+            if self.facts.received() > before {
+                continue;
+            }
+            tokio::select! {
+                answer = &mut answer => return Some(answer),
+                alive = self.facts.probe(timing.probe) => if !alive { return None },
+            }
         }
     }
 
@@ -130,12 +137,12 @@ impl Multiplex {
 
     /// Streams that are open or opening.
     pub(in crate::link) fn streams(&self) -> usize {
-        self.facts.streams.load(Ordering::Relaxed)
+        self.facts.streams()
     }
 
     /// How long there has been no stream; `None` while there is one.
     pub(in crate::link) fn idle(&self) -> Option<Duration> {
-        (self.streams() == 0).then(|| lock(&self.facts.idle_since).elapsed())
+        self.facts.idle()
     }
 
     /// The round trip, once measured.
@@ -153,27 +160,6 @@ impl Multiplex {
     }
 }
 
-/// Counts a stream while it lives, and keeps its multiplex.
-pub(super) struct Guard(Arc<Multiplex>);
-
-impl Guard {
-    fn new(multiplex: Arc<Multiplex>) -> Self {
-        multiplex.facts.streams.fetch_add(1, Ordering::Relaxed);
-        Self(multiplex)
-    }
-
-    pub(super) fn lost(&self) -> String {
-        self.0.lost()
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        *lock(&self.0.facts.idle_since) = Instant::now();
-        self.0.facts.streams.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Carries the frames and measures the round trip until the connection ends.
 async fn drive(mut connection: Connection<Gather<ChannelStream>, Bytes>, facts: Arc<Facts>) {
     let _ended = facts.ended.clone().drop_guard();
@@ -185,6 +171,9 @@ async fn drive(mut connection: Connection<Gather<ChannelStream>, Bytes>, facts: 
             let _ = connection.set_initial_window_size(window);
             let us = meter.best.map_or(0, |best| best.as_micros().max(1));
             facts.rtt.store(u64::try_from(us).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+        if facts.poll_asked(cx) {
+            meter.ask();
         }
         if again.poll_tick(cx).is_ready() {
             // Registers the timer for its next tick.

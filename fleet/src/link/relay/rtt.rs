@@ -1,5 +1,6 @@
 //! The round trip of a multiplex, and the credit that fits it.
 use super::STREAM_WINDOW;
+use crate::link::distance::NEAR;
 use h2::{Ping, PingPong};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -10,8 +11,6 @@ pub(super) const BETWEEN: Duration = Duration::from_secs(15);
 const RATE: f64 = 400.0 * 1024.0 * 1024.0;
 /// The largest credit of one stream.
 const LARGEST: u32 = 8 << 20;
-/// Below this a host is near: its credit stays as it is.
-const NEAR: Duration = Duration::from_millis(2);
 
 /// Measures by pings.
 pub(super) struct Meter {

@@ -1,6 +1,6 @@
 //! One stream of the multiplex, as the client's end sees it.
 use super::FRAME;
-use super::near::Guard;
+use super::facts::Guard;
 use super::refusal::{as_io, reset};
 use bytes::{Buf, Bytes};
 use h2::{Reason, RecvStream, SendStream};

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// A program on the far side.
-fn program(sshd: &Sshd, body: &str) -> String {
+pub(super) fn program(sshd: &Sshd, body: &str) -> String {
     let file = sshd.path("far stado");
     let mut script = std::fs::File::create(&file).unwrap();
     writeln!(script, "#!/bin/bash\n{body}").unwrap();
@@ -18,7 +18,7 @@ fn program(sshd: &Sshd, body: &str) -> String {
 }
 
 /// What admits everything but one port, which it says is placed elsewhere, and counts.
-struct Places {
+pub(super) struct Places {
     not: u16,
     asked: AtomicUsize,
 }
@@ -33,7 +33,7 @@ impl Admit for Places {
 }
 
 /// The far side of this build, behind a program that carries its bytes.
-async fn today(sshd: &Sshd, not: u16) -> (String, Arc<Places>) {
+pub(super) async fn today(sshd: &Sshd, not: u16) -> (String, Arc<Places>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let places = Arc::new(Places { not, asked: AtomicUsize::new(0) });

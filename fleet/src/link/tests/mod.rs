@@ -1,10 +1,13 @@
 //! The link against a real OpenSSH server.
 mod carrier;
+mod endure;
 mod exec;
 mod health;
 mod known_hosts;
 mod paths;
+mod recorded;
 mod relay;
+mod ssh_config;
 mod sshd;
 mod trust;
 

@@ -72,6 +72,8 @@ impl Sshd {
         config.extend([
             format!("ListenAddress {address}:{port}"),
             format!("AuthorizedKeysFile {}", dir.path().join("authorized_keys").display()),
+            // What the account's own shell does at its start is no part of a test.
+            format!("SetEnv HOME={}", dir.path().display()),
             "PidFile none".into(),
             "UsePAM no".into(),
             "StrictModes no".into(),
