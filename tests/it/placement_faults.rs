@@ -170,3 +170,20 @@ fn a_destination_that_is_gone_for_good_can_be_left_out() {
     assert!(without.stdout.starts_with("undone: notebook is on a"), "{}", without.stdout);
     notes.is_wholly_on("a", 1);
 }
+
+#[test]
+fn an_interrupted_move_ends_the_step_at_work_and_goes_back() {
+    needs!("sshd", "python3");
+    let notes = Notes::start(&HOSTS);
+    assert_eq!(notes.add(), ("a".into(), 1));
+    notes.home("b").write("hold-start", "");
+    let home = notes.home("authority");
+    let mut mover = home.start("mover", crate::support::home::STADO, &["placement", "move", "notes", "--to-host", "b"]);
+    wait_until("the start is held", PATIENCE, || notes.home("b").file("held-start").exists());
+    mover.signal(Signal::INT);
+    std::fs::remove_file(notes.home("b").file("hold-start")).unwrap();
+    assert_eq!(mover.wait().code(), Some(1), "{}", mover.log());
+    let said = "Error: stopped by a signal before retire-source; notebook is back on a and the claim is released\n";
+    assert!(mover.log().contains(said), "{}", mover.log());
+    notes.is_wholly_on("a", 1);
+}

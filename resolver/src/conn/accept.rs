@@ -2,6 +2,7 @@
 use super::Backend;
 use super::bind::{self, Bound};
 use super::descriptors::Claim;
+use super::hold::Hold;
 use super::listener::{self, Listener};
 use super::shared::Shared;
 use super::walk;
@@ -79,23 +80,33 @@ async fn accept_all(listeners: &mut Vec<Listener>, shared: &Arc<Shared>, lane: O
     }
 }
 
-/// The next connection, once no other loop waits for descriptors.
+/// The next connection, once no other loop waits for descriptors, and while nothing holds all of them.
 async fn next(listeners: &[Listener], turn: &mut usize, shared: &Shared) -> io::Result<(TcpStream, SocketAddr)> {
-    while shared.context.descriptors.short() {
-        sleep(PAUSE.0).await;
+    let hold = &shared.context.hold;
+    loop {
+        while shared.context.descriptors.short() {
+            sleep(PAUSE.0).await;
+        }
+        if let Some(accepted) = accept(listeners, turn, hold).await {
+            return accepted;
+        }
+        hold.released().await;
     }
-    accept(listeners, turn).await
 }
 
-/// The next connection of any listener; `turn` says which one is asked first, so that none starves another.
-async fn accept(listeners: &[Listener], turn: &mut usize) -> io::Result<(TcpStream, SocketAddr)> {
+/// The next connection of any listener, or `None` when accepting is held; `turn` says which one is asked first, so that none
+/// starves another.
+async fn accept(listeners: &[Listener], turn: &mut usize, hold: &Hold) -> Option<io::Result<(TcpStream, SocketAddr)>> {
     *turn = turn.wrapping_add(1);
     let first = *turn;
     poll_fn(|cx: &mut TaskContext<'_>| {
+        if hold.is_held() {
+            return Poll::Ready(None);
+        }
         for at in 0..listeners.len() {
             let listener = listeners.get((first + at) % listeners.len());
             if let Some(Poll::Ready(accepted)) = listener.map(|l| l.poll_accept(cx)) {
-                return Poll::Ready(accepted);
+                return Poll::Ready(Some(accepted));
             }
         }
         Poll::Pending

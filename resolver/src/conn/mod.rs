@@ -10,6 +10,7 @@ mod cut;
 mod descriptors;
 mod dial;
 mod frontend;
+mod hold;
 mod http_sniff;
 mod lanes;
 pub mod ledger;
@@ -28,6 +29,7 @@ pub use descriptors::Descriptors;
 pub(crate) use dial::{Asker, DialError, Upstream, dial};
 pub use dial::{Dialer, NoFleet, Opening, OwnListeners};
 pub use frontend::{Ending, Frontend};
+pub use hold::Hold;
 pub use lanes::Lanes;
 
 use stado_fleet::directory::Route;
@@ -104,6 +106,8 @@ pub struct Context {
     pub lanes: Lanes,
     /// The reserve of descriptors that accepting leaves alone.
     pub descriptors: Arc<Descriptors>,
+    /// Pauses accepting.
+    pub hold: Hold,
 }
 impl Context {
     /// A context with default limits and nothing entered yet.
@@ -117,6 +121,7 @@ impl Context {
             // Before the descriptors, which count what is open already.
             lanes: Lanes::default(),
             descriptors: Arc::default(),
+            hold: Hold::default(),
         }
     }
 }

@@ -106,6 +106,11 @@ impl Frontends {
         self.running().drain().map(|(_, runtime)| runtime).collect()
     }
 
+    /// The pause of all accept loops of the daemon.
+    pub(crate) fn hold(&self) -> &conn::Hold {
+        &self.context.hold
+    }
+
     /// All open listeners, to hand them over.
     pub(crate) fn lend(&self) -> Vec<Lent> {
         let running = self.running();

@@ -43,9 +43,15 @@ impl Mesh {
         true
     }
 
-    /// Goes on as before a [`Mesh::freeze`].
+    /// Accepts nothing more, and closes nothing: who comes is taken by the other process, as soon as that begins.
+    pub(crate) fn hold_accepting(&self) {
+        self.frontends.hold().hold();
+    }
+
+    /// Goes on as before a [`Mesh::freeze`] and a [`Mesh::hold_accepting`].
     pub(crate) fn thaw(&self) {
         self.own_lock();
+        self.frontends.hold().release();
         self.changes.thaw();
     }
 

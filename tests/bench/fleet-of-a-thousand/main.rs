@@ -119,11 +119,11 @@ fn measure(options: &Options) -> Report {
 /// One move of a service; until every host holds it.
 fn change(authority: &mut Authority, workers: &mut Workers, options: &Options, report: &mut Report) {
     workers.forget();
-    let (cpu, written) = (usage::cpu(authority.pid()), authority.written());
+    let (cpu, carried) = (usage::cpu(authority.pid()), Authority::carried());
     let stored = authority.change();
     let held = workers.wait(Event::Held, options.hosts, PATIENCE);
     report.latencies.extend(held.iter().map(|at| at.duration_since(stored).unwrap_or_default()));
     report.change_cpu.push(usage::cpu(authority.pid()) - cpu);
-    report.change_bytes.push((authority.written() - written) as f64 / options.hosts as f64);
+    report.change_bytes.push((Authority::carried() - carried) as f64 / options.hosts as f64);
     report.read_whole += workers.read_whole();
 }

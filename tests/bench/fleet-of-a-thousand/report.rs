@@ -102,7 +102,7 @@ impl fmt::Display for Report {
             "a change, from stored to held: median, 99 of 100, last host",
             format!("{}, {}, {}", ms(part(&sorted, 0.5)), ms(part(&sorted, 0.99)), ms(part(&sorted, 1.0))),
         )?;
-        row("a change, bytes that the authority sends to a host", format!("{:.0}", middle(&self.change_bytes)))?;
+        row("a change, bytes on the network for a host, both ways", format!("{:.0}", middle(&self.change_bytes)))?;
         row("a change, CPU of the authority for all hosts", format!("{:.0} ms", middle(&self.change_cpu) * 1e3))?;
         row("hosts that had to read the whole registry for it", format!("{} of {}", self.read_whole, sorted.len()))?;
         row(

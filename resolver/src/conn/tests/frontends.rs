@@ -4,8 +4,8 @@ use crate::conn::{Backend, Context, Families, NoFleet, bind, holder_of, ledger::
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test]
 async fn a_bound_port_accepts_before_its_frontend_starts() {
@@ -237,4 +237,25 @@ async fn bytes_are_counted_each_way() {
     assert_eq!((counters.opened, counters.bytes_up, counters.bytes_down), (1, 3, 8));
     let recent = rig.context.ledger.recent("svc").remove(0);
     assert_eq!((recent.bytes_up, recent.bytes_down, recent.outcome), (3, 8, crate::conn::ledger::Outcome::Done));
+}
+
+#[tokio::test]
+async fn while_accepting_is_held_clients_wait_and_nobody_is_refused() {
+    let backend = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let rig = Rig::mesh(local(backend.local_addr().unwrap()));
+    let (mut before, mut served) = rig.pair(&backend).await;
+    rig.context.hold.hold();
+    let (waiting, also) = (rig.connect().await, rig.connect().await);
+    // Streams go on meanwhile, for as long as accepting would take many times.
+    for n in 0..100 {
+        before.write_u8(n).await.unwrap();
+        assert_eq!(served.read_u8().await.unwrap(), n);
+    }
+    // What is true when it goes on counts, not what was when they came.
+    let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    rig.frontend().set_backend(local(other.local_addr().unwrap()));
+    rig.context.hold.release();
+    for _ in [waiting, also] {
+        tokio::time::timeout(PATIENCE, other.accept()).await.unwrap().unwrap();
+    }
 }

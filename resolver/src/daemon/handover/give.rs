@@ -152,6 +152,10 @@ async fn go(daemon: &Daemon, frozen: &mut Frozen, wire: &mut Wire) -> Result<(),
     {
         return Err(GiveError::Disk);
     }
+    // From here on only the other one accepts: it may change what this one would still believe.
+    if let Some(mesh) = mesh_of(daemon) {
+        mesh.hold_accepting();
+    }
     let last = remain::remainder(daemon, &frozen.since);
     let go = Server::Go { last, behind: daemon.behind.all() };
     step(wire.send(&go, &[]).await, "giving the word")?;

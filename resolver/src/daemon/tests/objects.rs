@@ -99,7 +99,7 @@ async fn a_port_that_is_held_and_a_configuration_that_cannot_be_used_stop_nothin
     let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = holder.local_addr().unwrap().port();
     host.objects = Some(Ok(objects(&host, port)));
-    host.push(&host.registry(1, &[], &[])).await;
+    host.push(&host.registry(1, &[], &[("db", "me", "tcp://127.0.0.1:1".into())])).await;
     let daemon = host.start();
     let unserved = |row: &str| {
         let row = row.to_owned();
