@@ -47,7 +47,28 @@ pub fn admit(held: Option<&Snapshot>, new: &Snapshot) -> Result<Admission, Refus
         return Ok(Admission::Unchanged);
     }
     refuse_empty_fleet(held, new)?;
+    if of_a_later_authority(held, new)? {
+        // Its generations count from its own start: what the earlier one did after that is not in it.
+        return Ok(Admission::NewGeneration);
+    }
     compare_directories(held, new)
+}
+
+/// Whether it is the registry of an authority that was promoted since; that of one which was replaced is refused.
+fn of_a_later_authority(held: &Snapshot, new: &Snapshot) -> Result<bool, Refused> {
+    let (old, next) = (&held.valid.registry.succession, &new.valid.registry.succession);
+    if next.epoch >= old.epoch {
+        return Ok(next.epoch > old.epoch && new.valid.registry.directory.is_some());
+    }
+    let who = |snapshot: &Snapshot| snapshot.valid.document.authority().unwrap_or("nobody").to_owned();
+    let (now, before) = (who(held), who(new));
+    let since = old.since.as_deref().map(|since| format!(" since {since}")).unwrap_or_default();
+    Err(Refused(format!(
+        "registry of authority epoch {} rejected: it is what {before} held before it was replaced, and this host holds \
+         authority epoch {} ({now}{since}). {before} serves an old registry: start its resolver, or run `stado registry self` \
+         there, and it follows {now}",
+        next.epoch, old.epoch
+    )))
 }
 
 fn first(new: &Snapshot) -> Admission {

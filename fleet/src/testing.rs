@@ -35,6 +35,13 @@ pub(crate) fn document(generation: u64, port: u16) -> Document {
     }))
 }
 
+/// The same registry after `desk` was promoted.
+pub(crate) fn promoted(held: &Document) -> Document {
+    let (target, command) = ("desk".parse().unwrap(), "/opt/stado/bin/stado");
+    let promotion = crate::edit::Promotion { target: &target, command, since: "2026-11-30T20:00:00Z", gap: 1 };
+    crate::edit::promote(held, &promotion).unwrap().document
+}
+
 /// A registry that names no hosts.
 pub(crate) fn empty() -> Document {
     Document::from_value(json!({"schema_version": 2, "targets": [], "coordinators": []}))

@@ -31,6 +31,22 @@ pub enum RegistryCommand {
     Diff(DiffArgs),
     /// Put an earlier version back, under a new generation
     Rollback(RollbackArgs),
+    /// Make this host the authority, in the place of the one that its copy names
+    Promote(PromoteArgs),
+}
+
+/// `registry promote`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PromoteArgs {
+    /// Although the authority does not answer: from this host's copy of the registry
+    #[arg(long)]
+    pub from_copy: bool,
+    /// Absolute path of `stado` on this host, for those who ask it over SSH [default: this program's]
+    #[arg(long, value_name = "PATH")]
+    pub command: Option<String>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `registry validate`.

@@ -47,7 +47,14 @@ impl Fleet {
         copy_may_answer: bool,
         patience: Option<Duration>,
     ) -> Result<Answer, Failure> {
-        let me = self.me_before_reading();
+        let me = match self.me_before_reading() {
+            Some(me) => Some(me),
+            // A host that was replaced as the authority has no copy, and its own store tells whom it follows.
+            None => {
+                let own = authority::own_succession(self.store.as_ref()).await;
+                own.and_then(|own| self.me(&own.registry).ok().flatten())
+            }
+        };
         let reading = Reading {
             me: me.as_ref(),
             store: Arc::clone(&self.store),

@@ -109,6 +109,7 @@ async fn registry_verb(command: RegistryCommand, env: &Env) -> Verb {
         RegistryCommand::History(args) => registry::history(args, env).await,
         RegistryCommand::Diff(args) => registry::diff(args, env).await,
         RegistryCommand::Rollback(args) => registry::rollback(args, env).await,
+        RegistryCommand::Promote(args) => registry::promote(args, env).await,
     }
 }
 

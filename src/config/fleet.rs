@@ -24,6 +24,8 @@ pub enum Backend {
     Azure,
     /// S3 and its like.
     S3,
+    /// etcd.
+    Etcd,
 }
 
 impl Backend {
@@ -35,6 +37,7 @@ impl Backend {
             Self::Gcs => "gcs",
             Self::Azure => "azure",
             Self::S3 => "s3",
+            Self::Etcd => "etcd",
         }
     }
 
@@ -45,7 +48,19 @@ impl Backend {
             "gcs" => Ok(Self::Gcs),
             "azure" => Ok(Self::Azure),
             "s3" => Ok(Self::S3),
-            other => wrong(format!("storage.backend is {other:?}; it must be one of local, stado, gcs, azure, s3")),
+            "etcd" => Ok(Self::Etcd),
+            other => {
+                wrong(format!("storage.backend is {other:?}; it must be one of local, stado, s3, etcd, gcs, azure"))
+            }
+        }
+    }
+
+    /// The engine that a store's URL names.
+    fn of_url(url: &str) -> Result<Self, ConfigError> {
+        match url.split_once("://").map(|(scheme, _)| scheme) {
+            Some("s3") => Ok(Self::S3),
+            Some("etcd" | "etcds") => Ok(Self::Etcd),
+            _ => wrong("storage.url (WC_STORAGE_URL) must begin with s3://, etcd:// or etcds://; see docs/stores.md"),
         }
     }
 }
@@ -63,6 +78,8 @@ pub struct Storage {
     pub stado_token_file: Option<PathBuf>,
     /// `storage.stado.ca_file`, when set.
     pub stado_ca_file: Option<PathBuf>,
+    /// Where an engine that hosts share is, and who this host is to it.
+    pub engine: super::engines::EngineSettings,
 }
 
 impl FleetFile {
@@ -138,10 +155,11 @@ impl Storage {
             Some(value) => Ok(Some(value)),
             None => file.text(key),
         };
+        let url = setting("WC_STORAGE_URL", "storage.url")?;
         let local = setting("WC_LOCAL_STORAGE_PATH", "storage.local.path")?;
         let backend = match setting("WC_STORAGE_BACKEND", "storage.backend")? {
             Some(word) => Backend::parse(word.trim())?,
-            None => Backend::Local,
+            None => url.as_deref().map_or(Ok(Backend::Local), Backend::of_url)?,
         };
         let local_path = match &local {
             Some(path) => env.expand(path)?,
@@ -156,6 +174,7 @@ impl Storage {
             stado_url: setting("WC_STADO_STORAGE_URL", "storage.stado.url")?,
             stado_token_file: file_setting("WC_STADO_STORAGE_TOKEN_FILE", "storage.stado.token_file")?,
             stado_ca_file: file_setting("WC_STADO_STORAGE_CA_FILE", "storage.stado.ca_file")?,
+            engine: super::engines::EngineSettings::read(file, env, url)?,
         })
     }
 }

@@ -3,6 +3,7 @@
 mod databases;
 mod docker;
 mod duration;
+mod engines;
 mod env;
 mod fleet;
 mod host;

@@ -19,10 +19,12 @@ impl HostConfig {
                 Ok(Arc::new(store.written_by(self.writer())))
             }
             Backend::Stado => Ok(self.storage.object_store(Arc::new(self.routes()))),
+            Backend::S3 => Ok(usable("s3:registry.json", self.storage.engine.s3(self.writer()))),
+            Backend::Etcd => Ok(usable("etcd:registry.json", self.storage.engine.etcd(self.writer()))),
             other => Ok(Arc::new(Unusable {
                 location: format!("{}:registry.json", other.word()),
                 why: format!(
-                    "this build has no {} store; set storage.backend to local or stado, or let this host read the registry \
+                    "this build has no {} store; set storage.backend to local, stado, s3 or etcd, or let this host read the registry \
                      from its authority (`stado registry pull --from …`)",
                     other.word()
                 ),
@@ -60,6 +62,11 @@ impl Storage {
             ca_file: self.stado_ca_file.clone(),
         })
     }
+}
+
+/// The store, or one that says why there is none.
+fn usable(location: &str, store: Result<Arc<dyn RegistryStore>, String>) -> Arc<dyn RegistryStore> {
+    store.unwrap_or_else(|why| Arc::new(Unusable { location: location.to_owned(), why }))
 }
 
 /// A store that cannot be used.
@@ -108,10 +115,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_engine_that_is_missing_names_itself_and_the_way_out() {
-        let (location, error) = sentence(r#"{"storage":{"backend":"s3"}}"#).await;
-        assert_eq!(location, "s3:registry.json");
+        let (location, error) = sentence(r#"{"storage":{"backend":"gcs"}}"#).await;
+        assert_eq!(location, "gcs:registry.json");
         assert!(
-            error.starts_with("registry store unreachable (s3:registry.json): this build has no s3 store"),
+            error.starts_with("registry store unreachable (gcs:registry.json): this build has no gcs store"),
             "{error}"
         );
         assert!(error.contains("registry pull --from"));

@@ -145,3 +145,30 @@ fn a_first_copy_killed_at_any_call_is_none_half_or_whole_and_is_told_apart() {
     let kills = at_each_call(desk, &pull, fresh, after);
     assert!(kills > 10, "{kills}");
 }
+
+#[test]
+fn a_promotion_killed_at_any_call_is_not_made_or_whole_and_is_made_once() {
+    needs!("strace");
+    let mut fleet = Fleet::on_loopback_without_sshd(&["tower", "desk"]);
+    fleet.service("orders", "tower", "tcp", 5432, "shop");
+    fleet.registry["succession"] = json!({"standbys": ["desk"]});
+    let (text, desk) = (fleet.registry.to_string(), &fleet.hosts[1].home);
+    let meta = json!({"read_at": "2026-11-30T20:00:00Z", "generation": "first"}).to_string();
+    let promote = ["registry", "promote", "--from-copy", "--json"];
+    let fresh = || {
+        let _ = std::fs::remove_dir_all(desk.file(STORE));
+        desk.write(".stado/cache/registry-last-good.json", &text);
+        desk.write(".stado/cache/registry-last-good.meta.json", &meta);
+    };
+    let after = |what: &str| {
+        whole(&desk.file(".stado"), what);
+        let held = desk.read(&format!("{STORE}/registry.json"));
+        let done = desk.stado(&promote).ok().json();
+        assert_eq!(done["epoch"], 1, "{what}");
+        assert_eq!(done["state"] == "already", !held.is_empty(), "{what}: {done}");
+        let authority = desk.stado(&["registry", "pull", "--path", "service_directory.authority.target"]).ok();
+        assert_eq!(authority.stdout.trim(), "desk", "{what}");
+    };
+    let kills = at_each_call(desk, &promote, fresh, after);
+    assert!(kills > 10, "{kills}");
+}

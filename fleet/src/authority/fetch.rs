@@ -1,6 +1,7 @@
 //! Reads through a source: bytes, document, snapshot.
 use super::exec::Exec;
 use super::remote::{self, Answered};
+use super::successor::successor;
 use super::{Origin, RegistryError, RemoteAuthority, SharedStore, Source};
 use crate::admit::Snapshot;
 use crate::document::Document;
@@ -109,8 +110,16 @@ pub(super) async fn fetch_stored(
         (Ok(Answered::Whole(stored)), _) => {
             Told { notices: Vec::new(), result: Ok((Fetched::Stored(stored), Origin::Authority)) }
         }
-        (Err(e), None) => Told { notices: Vec::new(), result: Err(e) },
-        (Err(e), Some(SharedStore(store))) => {
+        (Err(e), shared) => {
+            if let Some(next) = successor(&authority.standbys, authority.epoch, exec).await {
+                let line = format!(
+                    "stado: {} was promoted in the place of {} (authority epoch {}), which does not answer ({e}); reading its \
+                     registry",
+                    next.target, authority.target, next.epoch
+                );
+                return Told { notices: vec![line], result: Ok((Fetched::Stored(next.stored), Origin::Authority)) };
+            }
+            let Some(SharedStore(store)) = shared else { return Told { notices: Vec::new(), result: Err(e) } };
             let line = format!(
                 "stado: the registry authority's snapshot could not be read ({e}); reading the registry store at {} instead",
                 store.location()

@@ -23,7 +23,14 @@ pub async fn first_copy(
     // The host has no name yet; the link only keeps sessions apart by it.
     let target = "first-copy".parse().map_err(|e| RegistryError::new(Class::Unknown, format!("first-copy {e}")))?;
     let paths = link::single_path(destination);
-    let source = Source::Remote(RemoteAuthority { target, command: command.to_owned(), paths, shared: None });
+    let source = Source::Remote(RemoteAuthority {
+        target,
+        command: command.to_owned(),
+        paths,
+        shared: None,
+        epoch: 0,
+        standbys: Vec::new(),
+    });
     let snapshot = fetch(&source, exec).await?.ok_or_else(|| RegistryError::absent(&source.location()))?;
     let (last_good, recorded) = (last_good.clone(), snapshot.clone());
     let written = tokio::task::spawn_blocking(move || last_good.seed(&recorded, now));

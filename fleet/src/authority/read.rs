@@ -1,7 +1,7 @@
 //! What a verb reads: the authority's snapshot, the store, or this host's copy, and what it says about that.
 use super::exec::Exec;
 use super::fetch::fetch_told;
-use super::{RegistryError, RemoteAuthority, SharedStore, Source, locate};
+use super::{RegistryError, RemoteAuthority, SharedStore, Source, locate, settled};
 use crate::admit::Snapshot;
 use crate::document::Registry;
 use crate::fault::Class;
@@ -107,8 +107,9 @@ pub async fn here(
     };
     match copy {
         Ok(copy) => {
-            let me = copy.as_ref().and_then(|c| me(&c.snapshot.valid.registry));
-            let source = locate(copy.as_ref(), me.as_ref(), Arc::clone(store));
+            let known = copy.as_ref().and_then(|c| me(&c.snapshot.valid.registry));
+            let source = locate(copy.as_ref(), known.as_ref(), Arc::clone(store));
+            let source = settled(source, me, store).await;
             Ok(Here { source, copy, notices: Vec::new() })
         }
         Err(e) if store.shared() || store.read().await?.is_some() => {

@@ -49,6 +49,25 @@ pub(super) async fn read(
     answered(authority, waited(authority, exec, SNAPSHOT).await?, None)
 }
 
+/// One look at a host that may have been promoted: its own store, asked once.
+pub(super) async fn glance(
+    host: &RemoteAuthority,
+    exec: &dyn Exec,
+    deadline: Duration,
+) -> Result<Stored, RegistryError> {
+    let command = host.verb(SNAPSHOT);
+    let limits = ExecLimits { stdout: LARGEST, deadline };
+    let run = exec.exec(&host.target, &host.paths, &command, &[], limits);
+    let output = tokio::time::timeout(deadline + Duration::from_secs(1), run).await;
+    let output = output.map_err(|_| late(&format!("command on {}", host.target)))?.map_err(|e| failed(&e).error)?;
+    match answered(host, output, None)? {
+        Answered::Whole(stored) => Ok(stored),
+        Answered::Unchanged => {
+            Err(RegistryError::new(Class::Refused, "invalid registry authority response: unchanged"))
+        }
+    }
+}
+
 async fn waited(authority: &RemoteAuthority, exec: &dyn Exec, verb: &str) -> Result<ExecOutput, RegistryError> {
     let place = format!("registry authority {}", authority.target);
     crate::czekam::when_long(BLINK, "registry snapshot", &place, "ssh", twice(authority, exec, verb)).await

@@ -1,11 +1,13 @@
 //! What a write reads first: the registry as it is, from whoever will take the write.
 use super::exec::Exec;
 use super::fetch::{Fetched, fetch_stored, off_thread, said};
+use super::successor::{follow_successor, refused_write, replaced_by};
 use super::{RegistryError, Source};
 use crate::document::Document;
 use crate::fault::Class;
 use crate::name::StoreVersion;
-use crate::store::Stored;
+use crate::store::{RegistryStore, Stored};
+use std::sync::Arc;
 
 /// Reads the raw document and version that an edit is made on.
 ///
@@ -30,11 +32,25 @@ pub(super) async fn before_a_write(source: &Source, exec: &dyn Exec) -> Result<O
     let read = said(fetch_stored(source, exec, None).await);
     match (read, source) {
         (Err(e), Source::Remote(authority)) => Err(e.of_write(&authority.target)),
-        (read, _) => Ok(match read?.0 {
-            Fetched::Stored(stored) => Some(stored),
-            Fetched::Nothing | Fetched::Same => None,
-        }),
+        (read, source) => {
+            let Fetched::Stored(stored) = read?.0 else { return Ok(None) };
+            if let Source::Store(store) = source {
+                not_replaced(store.as_ref(), &stored, exec).await?;
+            }
+            Ok(Some(stored))
+        }
     }
+}
+
+/// An authority that was replaced while it was away takes no write, although nobody could tell it so far.
+async fn not_replaced(store: &dyn RegistryStore, stored: &Stored, exec: &dyn Exec) -> Result<(), RegistryError> {
+    if store.direct() {
+        return Ok(());
+    }
+    let Some(next) = replaced_by(stored, exec).await else { return Ok(()) };
+    let epoch = Document::parse(Arc::clone(&stored.bytes)).map_or(0, |document| document.epoch());
+    let followed = follow_successor(store, &stored.version, &next).await;
+    Err(refused_write(epoch, &next, followed))
 }
 
 /// A host that no longer is the authority by its own document takes no writes: they would be lost, and two hosts that

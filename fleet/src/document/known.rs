@@ -26,6 +26,7 @@ static REGISTRY: Shape = Keys(&[
     ("channels", &Keys(&[("control_plane", &Any), ("notes", &Any)])),
     ("fleet_queue_namespace", &Any),
     ("release_control", &Any),
+    ("succession", &Keys(&[("epoch", &Any), ("standbys", &Any), ("after", &Any), ("since", &Any)])),
 ]);
 static TARGET: Shape = Keys(&[
     ("name", &Any),

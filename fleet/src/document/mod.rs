@@ -122,6 +122,16 @@ impl Document {
         self.section("service_directory")?.get("generation")?.as_u64().map(Generation)
     }
 
+    /// `succession.epoch`; 0 where nobody was ever promoted.
+    pub fn epoch(&self) -> u64 {
+        self.section("succession").and_then(|s| s.get("epoch")?.as_u64()).unwrap_or(0)
+    }
+
+    /// `service_directory.authority.target`, when it is there and a text.
+    pub fn authority(&self) -> Option<&str> {
+        self.section("service_directory")?.get("authority")?.get("target")?.as_str()
+    }
+
     /// Paths of keys that this build does not know (`targets[worker].x`), in document order.
     pub fn unknown_keys(&self) -> Vec<String> {
         known::unknown_keys(&self.value)

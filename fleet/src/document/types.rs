@@ -13,6 +13,21 @@ pub struct Registry {
     pub transactions: Vec<PlacementTransaction>,
     /// Placement profiles by name → services.
     pub profiles: IndexMap<String, Vec<LogicalName>>,
+    /// Who may follow the authority, and how often one has.
+    pub succession: Succession,
+}
+
+/// `succession`, a key of ours: who may follow the authority, and how often one has. A registry without it is of epoch 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Succession {
+    /// Raised by each promotion; a registry of an earlier epoch is that of an authority that was replaced.
+    pub epoch: u64,
+    /// Hosts that hold what the authority holds, and may be promoted.
+    pub standbys: Vec<TargetName>,
+    /// The authority of the epoch before.
+    pub after: Option<TargetName>,
+    /// When this epoch began, RFC 3339 UTC.
+    pub since: Option<String>,
 }
 
 /// One host.

@@ -33,6 +33,7 @@ pub fn guard_push(
     overrides: Overrides,
 ) -> Result<(), GuardRefusal> {
     let Some((held, version)) = held else { return Ok(()) };
+    earlier_authority(held, next)?;
     if !overrides.force {
         deleted_keys(held, version, next)?;
         directory_generation(held, next)?;
@@ -79,6 +80,20 @@ fn directory_generation(held: &Document, next: &Document) -> Result<(), GuardRef
         ));
     }
     Ok(())
+}
+
+/// Not crossed by `--force`: other hosts write with it, and theirs may be a copy from before.
+fn earlier_authority(held: &Document, next: &Document) -> Result<(), GuardRefusal> {
+    if next.epoch() >= held.epoch() {
+        return Ok(());
+    }
+    refuse(format!(
+        "it is of authority epoch {}, and the registry already is of epoch {} ({}). It would hand the fleet back to an \
+         authority that was replaced; pull the registry, edit that copy and push it.",
+        next.epoch(),
+        held.epoch(),
+        held.authority().unwrap_or("nobody")
+    ))
 }
 
 fn empty_fleet(held: &Document, version: &StoreVersion, next: &Document) -> Result<(), GuardRefusal> {

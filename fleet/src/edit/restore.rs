@@ -10,6 +10,8 @@ use crate::name::Generation;
 /// A document that holds a key twice, or a generation at its end.
 pub fn restore(held: &Document, old: &Document) -> Result<Edited, EditError> {
     Draft::of(old)?;
+    let kept = (held.epoch() > old.epoch()).then(|| under_the_same_authority(held, old));
+    let old = kept.as_ref().unwrap_or(old);
     let mut draft = Draft { before: held, value: old.value().clone() };
     let next = match (held.generation(), old.generation()) {
         (Some(Generation(held)), Some(Generation(old))) => held.max(old).checked_add(1),
@@ -26,6 +28,21 @@ pub fn restore(held: &Document, old: &Document) -> Result<Edited, EditError> {
         return Ok(Edited { document: held.clone(), generation: held.generation(), changed: false });
     }
     Ok(draft.finish())
+}
+
+/// What an earlier authority held does not bring it back.
+fn under_the_same_authority(held: &Document, old: &Document) -> Document {
+    let mut value = old.value().clone();
+    let authority = held.section("service_directory").and_then(|d| d.get("authority")).cloned();
+    if let (Some(authority), Some(directory)) =
+        (authority, value.get_mut("service_directory").and_then(serde_json::Value::as_object_mut))
+    {
+        directory.insert("authority".into(), authority);
+    }
+    if let (Some(succession), Some(root)) = (held.section("succession"), value.as_object_mut()) {
+        root.insert("succession".into(), succession.clone());
+    }
+    Document::from_value(value)
 }
 
 fn directory_but_for_generation_is_same(held: &Document, old: &Document) -> bool {
@@ -70,6 +87,15 @@ mod tests {
         let edited = restore(&held, &Document::from_value(other)).unwrap();
         assert!(edited.changed);
         assert_eq!(edited.generation, Some(Generation(9)), "the directory is the same, so its number stays");
+    }
+
+    #[test]
+    fn an_earlier_authority_does_not_come_back_with_what_it_held() {
+        let held = crate::testing::promoted(&document(9, 2222));
+        let restored = restore(&held, &document(3, 1111)).unwrap();
+        assert!(restored.changed && restored.document.generation() > held.generation());
+        assert_eq!((restored.document.epoch(), restored.document.authority()), (1, Some("desk")));
+        assert_eq!(restored.document.section("note"), document(3, 1111).section("note"));
     }
 
     #[test]

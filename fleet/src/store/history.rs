@@ -40,4 +40,6 @@ pub trait History: Send + Sync {
     fn versions(&self) -> StoreFuture<'_, Result<Vec<Version>, StoreError>>;
     /// What a version said; `None` when it is not remembered.
     fn content<'a>(&'a self, version: &'a StoreVersion) -> StoreFuture<'a, Result<Option<Arc<[u8]>>, StoreError>>;
+    /// Remembers a version of the same registry that another host stored: what a standby holds of its authority.
+    fn keep<'a>(&'a self, facts: &'a Version, bytes: Arc<[u8]>) -> StoreFuture<'a, Result<(), StoreError>>;
 }

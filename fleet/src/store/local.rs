@@ -243,6 +243,14 @@ impl History for LocalStore {
         Box::pin(off_thread(move || Ok(store.past().versions())))
     }
 
+    fn keep<'a>(&'a self, facts: &'a Version, bytes: Arc<[u8]>) -> StoreFuture<'a, Result<(), StoreError>> {
+        let (store, facts) = (self.clone(), facts.clone());
+        Box::pin(off_thread(move || {
+            let _lock = store.lock()?;
+            store.past().keep(&facts, &bytes).map_err(|e| store.unreachable(&e))
+        }))
+    }
+
     fn content<'a>(&'a self, version: &'a StoreVersion) -> StoreFuture<'a, Result<Option<Arc<[u8]>>, StoreError>> {
         let (store, version) = (self.clone(), version.clone());
         Box::pin(off_thread(move || {

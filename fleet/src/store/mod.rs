@@ -2,9 +2,14 @@
 #[cfg(any(test, feature = "conformance"))]
 #[doc(hidden)]
 pub mod conformance;
+pub mod etcd;
 pub mod history;
+pub mod http;
 pub mod local;
+mod location;
 pub mod object;
+mod remembered;
+pub mod s3;
 use crate::name::StoreVersion;
 use std::future::Future;
 use std::pin::Pin;
@@ -12,6 +17,9 @@ use std::time::Duration;
 
 /// Between two looks of a watcher, where a store has no better way to notice.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// A request to a store that takes longer is announced.
+const BLINK: Duration = Duration::from_secs(1);
 
 /// Bytes and their version, from one read.
 #[derive(Debug, Clone)]
@@ -74,6 +82,22 @@ pub trait RegistryStore: Send + Sync + std::fmt::Debug {
     /// Whether other hosts read and write the same object; a directory of this host is not shared.
     fn shared(&self) -> bool {
         true
+    }
+    /// Whether every host that is configured with it reads and writes it by itself, and needs no authority for that: an
+    /// engine that keeps its promise whoever asks.
+    fn direct(&self) -> bool {
+        false
+    }
+    /// Whether [`RegistryStore::watch`] hears of a change from the store, and does not look for it.
+    fn tells(&self) -> bool {
+        !self.shared()
+    }
+    /// Whether the store does what is asked of one: found out once, by trying, where nothing else tells.
+    ///
+    /// # Errors
+    /// It does not, and is not to be used; or it does not answer.
+    fn prove(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { Ok(()) })
     }
     /// Reads; `None` when there is no object.
     fn read(&self) -> StoreFuture<'_, Result<Option<Stored>, StoreError>>;

@@ -15,6 +15,7 @@ mod ports;
 mod read;
 mod resolver;
 mod route;
+mod succession;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -104,10 +105,16 @@ fn examine(document: &Document) -> (Option<Registry>, Vec<Finding>) {
     ports::check(root, &targets, &mut resolver_out);
     fleets::check(root, &mut tail);
     enrollment::check(root, &mut tail);
+    let succession = succession::read(root, &targets, &mut tail);
     document::check_duplicates(document, &mut tail);
 
-    let registry =
-        Registry { targets: targets.into_typed(), directory, transactions, profiles: profiles.into_services() };
+    let registry = Registry {
+        targets: targets.into_typed(),
+        directory,
+        transactions,
+        profiles: profiles.into_services(),
+        succession,
+    };
     let findings =
         [head, rest, directory_out, resolver_out, placement_out, tail].into_iter().flat_map(|f| f.0).collect();
     (Some(registry), findings)

@@ -3,9 +3,10 @@
 use super::contents::ItemFacts;
 use super::{Secret, VaultError};
 use crate::fault::Class;
-use crate::store::object::exchange::{Ask, Lost, Reply, exchange};
+use crate::store::http::{Ask, Deadlines, Lost, Reply, Tls, exchange};
 use crate::store::object::{Address, Origin, Routes, token};
 use bytes::Bytes;
+use http::{HeaderName, HeaderValue, header};
 use hyper::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -36,6 +37,7 @@ pub struct BrokerConfig {
 pub struct Broker {
     config: Arc<BrokerConfig>,
     routes: Arc<dyn Routes>,
+    tls: Tls,
 }
 
 #[derive(Deserialize)]
@@ -46,7 +48,8 @@ struct Given {
 impl Broker {
     /// A client; nothing is read or asked yet.
     pub fn new(config: BrokerConfig, routes: Arc<dyn Routes>) -> Self {
-        Self { config: Arc::new(config), routes }
+        let tls = Tls::new("object_api.skarbiec", config.ca_file.clone());
+        Self { config: Arc::new(config), routes, tls }
     }
 
     /// Where it asks, as people read it.
@@ -70,16 +73,14 @@ impl Broker {
 
     async fn ask<T: DeserializeOwned>(&self, path: &'static str, body: &Value) -> Result<T, VaultError> {
         let (origin, grant) = self.prepare(path).await?;
-        let ask = Ask {
-            method: Method::POST,
-            target: path,
-            body: Bytes::from(body.to_string()),
-            token: &grant,
-            headers: &[("content-type", "application/json"), ("x-consumer", &self.config.consumer)],
-            limit: LARGEST,
-            ca_file: self.config.ca_file.as_deref(),
-        };
-        let reply = exchange(&origin, ask).await.map_err(|Lost { why, class, .. }| VaultError::new(class, why))?;
+        let lost = |Lost { why, class, .. }| VaultError::new(class, why);
+        let mut ask = Ask::bearer(Method::POST, path, LARGEST, &grant).map_err(lost)?;
+        ask.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let consumer = HeaderValue::from_str(&self.config.consumer);
+        let consumer = consumer.map_err(|e| VaultError::new(Class::Config, format!("X-Consumer: {e}")))?;
+        ask.headers.insert(HeaderName::from_static("x-consumer"), consumer);
+        ask.body = Bytes::from(body.to_string());
+        let reply = exchange(&origin, &self.tls, Deadlines::USUAL, ask).await.map_err(lost)?;
         if reply.status != 200 {
             return Err(refused(&reply));
         }

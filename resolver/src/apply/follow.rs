@@ -21,6 +21,8 @@ const STABLE: Duration = Duration::from_secs(20);
 /// The first pause after a good watch is drawn up to here: an authority that starts again has lost all of its fleet at once.
 /// Meanwhile every host reads as ever, when its own time comes.
 const SPREAD: Duration = Duration::from_secs(3);
+/// A store's watch that has not failed by then is held.
+const HEARD: Duration = Duration::from_secs(3);
 /// A watch is taken anew after this long, on whatever path and session are the best by then.
 const HOLD: Duration = Duration::from_secs(900);
 /// An authority that knows no watch is asked again after this long: it may have been replaced by a newer build.
@@ -77,6 +79,7 @@ impl Follow {
     /// Never ends by itself.
     async fn follow(&self, source: &Source) {
         match source {
+            Source::Store(store) if store.shared() && store.tells() => self.store(store.as_ref()).await,
             Source::Store(store) if store.shared() => {
                 // An object API has no better way to tell of a change than to be read, which the loop does.
                 self.hear(HeardBy::Reading(format!("{} tells of no changes", store.location())));
@@ -88,6 +91,41 @@ impl Follow {
                 std::future::pending().await
             }
             Source::Remote(authority) => self.remote(authority).await,
+        }
+    }
+
+    /// A store that other hosts write too, and that tells of it. What it told last is what is waited on: a version that is
+    /// refused is not told over and over.
+    async fn store(&self, store: &dyn RegistryStore) {
+        let mut seen = self.version();
+        let mut failures = 0_u32;
+        loop {
+            let told = {
+                let watch = store.watch(seen.as_ref());
+                tokio::pin!(watch);
+                match timeout(HEARD, &mut watch).await {
+                    Ok(told) => told,
+                    // It is waiting, so it is held.
+                    Err(_) => {
+                        failures = 0;
+                        self.hear(HeardBy::Watch);
+                        watch.await
+                    }
+                }
+            };
+            match told {
+                Ok(version) => {
+                    failures = 0;
+                    self.hear(HeardBy::Watch);
+                    seen.clone_from(&version);
+                    self.tell(Told { version, change: None });
+                }
+                Err(error) => {
+                    failures = failures.saturating_add(1);
+                    self.hear(HeardBy::Reading(error.sentence));
+                    tokio::time::sleep(pause(failures, rand::random())).await;
+                }
+            }
         }
     }
 

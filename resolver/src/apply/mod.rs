@@ -4,7 +4,7 @@
 //! `recover`).
 //! [`walk`] takes one snapshot into force: [`markers`], the API ([`api_slot`]), then the adapters: [`want`] says what
 //! each should be ([`store_address`]), [`plan`] which steps lead there, [`actuate`] takes them ([`ports`]). [`held`] is what the rest of the daemon sees; [`report`] and
-//! [`state`] are what people see.
+//! [`state`] are what people see. [`succession`] keeps a standby ready, and an authority from staying one when it was replaced.
 pub mod actuate;
 pub mod api_slot;
 pub mod follow;
@@ -19,5 +19,6 @@ pub mod report;
 pub mod schedule;
 pub mod state;
 pub mod store_address;
+pub mod succession;
 pub mod walk;
 pub mod want;

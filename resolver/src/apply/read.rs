@@ -1,10 +1,10 @@
 //! One read of the registry, in a task of its own and within a deadline of its own.
 use super::held::Held;
 use stado_fleet::admit::Snapshot;
-use stado_fleet::authority::{Changes, Refusals, RegistryError, Source, fetch_since};
+use stado_fleet::authority::{Changes, Refusals, RegistryError, Source, fetch_since, settled};
 use stado_fleet::fault::Class;
 use stado_fleet::link::Link;
-use stado_fleet::name::StoreVersion;
+use stado_fleet::name::{StoreVersion, TargetName};
 use stado_fleet::store::RegistryStore;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,16 +68,28 @@ impl Read {
     }
 }
 
+/// Reads from a store only once that has shown that it is one.
+async fn proven(source: &Source, link: &Link, before: Option<&Snapshot>) -> Result<Option<Snapshot>, RegistryError> {
+    if let Source::Store(store) = source {
+        store.prove().await?;
+    }
+    fetch_since(source, link, before).await
+}
+
 impl Reading {
     /// Starts a read; a document at the held version is not parsed again, and of one that came of it by changes that were told
     /// already nothing is fetched.
-    pub(super) fn start(&self, source: Source, held: Option<Arc<Held>>) -> JoinHandle<Read> {
-        let link = self.link.clone();
-        let told = match (&source, &held) {
-            (Source::Remote(_), Some(held)) => self.changes.since(&held.snapshot.store_version),
-            _ => Vec::new(),
-        };
+    pub(super) fn start(&self, asked: Source, me: Option<TargetName>, held: Option<Arc<Held>>) -> JoinHandle<Read> {
+        let (link, store, changes) = (self.link.clone(), self.store.clone(), Arc::clone(&self.changes));
         tokio::spawn(async move {
+            let source = settled(asked.clone(), &|_| me.clone(), &store).await;
+            let told = match (&asked, &source, &held) {
+                // What another authority told says nothing of this one's document.
+                (Source::Remote(asked), Source::Remote(now), Some(held)) if asked == now => {
+                    changes.since(&held.snapshot.store_version)
+                }
+                _ => Vec::new(),
+            };
             if let Some(held) = held.as_ref().filter(|_| !told.is_empty()) {
                 match Changes::apply(told, held.snapshot.clone(), &source.location()).await {
                     Ok(snapshot) => return Read { source, outcome: Ok(Some(snapshot)) },
@@ -87,7 +99,7 @@ impl Reading {
                 }
             }
             let before = held.as_ref().map(|held| &held.snapshot);
-            let read = tokio::time::timeout(READ_LIMIT, fetch_since(&source, &link, before));
+            let read = tokio::time::timeout(READ_LIMIT, proven(&source, &link, before));
             let late =
                 || format!("the registry at {} gave no answer within {}s", source.location(), READ_LIMIT.as_secs());
             let outcome = read.await.unwrap_or_else(|_| Err(RegistryError::new(Class::Timeout, late())));

@@ -157,15 +157,15 @@ impl Refresh {
     async fn start_read(&mut self) -> JoinHandle<Read> {
         let held = self.walk.held();
         let store = self.reading.store.clone();
-        let source = match &held {
-            Some(held) => next_source(&held.snapshot, &held.target, store),
+        let (source, me) = match &held {
+            Some(held) => (next_source(&held.snapshot, &held.target, store), Some(held.target.clone())),
             None => {
                 self.look_for_copy().await;
                 let me = recover::me(self.copy.as_ref(), &self.walk.settings().host);
-                locate(self.copy.as_ref(), me.as_ref(), store)
+                (locate(self.copy.as_ref(), me.as_ref(), store), me)
             }
         };
-        self.reading.start(source, held)
+        self.reading.start(source, me, held)
     }
 
     /// Reads the copy; one that cannot be used is said once.
@@ -246,13 +246,12 @@ impl Refresh {
         };
         match outcome {
             Ok(Some(snapshot)) => {
-                let remote = matches!(source, Some(Source::Remote(_)));
-                let known = self.copy.as_ref().filter(|_| remote && self.walk.held().is_none());
+                let copied = source.as_ref().is_some_and(|source| self.reading.belongs_into_copy(source));
+                let known = self.copy.as_ref().filter(|_| copied && self.walk.held().is_none());
                 if let Some(refused) = known.and_then(|copy| recover::refuses(copy, &snapshot)) {
                     return self.unread(&RegistryError::new(Class::Refused, refused)).await;
                 }
-                let record = source.is_some_and(|source| self.reading.belongs_into_copy(&source));
-                match self.walk.take(snapshot, Arrival::Read { record }).await {
+                match self.walk.take(snapshot, Arrival::Read { record: copied }).await {
                     Ok(()) => {
                         let recovered = self.schedule.succeed();
                         recovered.iter().for_each(|line| tracing::info!(target: "stado::fleet", "{line}"));

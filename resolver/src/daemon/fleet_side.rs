@@ -14,6 +14,7 @@ use crate::apply::refresh::{DEFAULT_API, Failed, Handed, Refresh};
 use crate::apply::report::{Elsewhere, FleetReport, Reporter};
 use crate::apply::state::Phase;
 use crate::apply::store_address::StoreAddress;
+use crate::apply::succession::Succession;
 use crate::apply::walk::{Settings, Walk};
 use crate::conn::ledger::Ledger;
 use crate::conn::{self, Bound};
@@ -215,9 +216,16 @@ impl FleetSide {
         (self.pause, self.ended) = (self.stop.child_token(), CancellationToken::new());
         let (told_to_stop, guard) = (self.pause.clone(), self.ended.clone().drop_guard());
         let follow = self.follow.clone();
+        let succession = Succession {
+            store: follow.store.clone(),
+            link: follow.link.clone(),
+            held: follow.held.clone(),
+            wake: follow.wake.clone(),
+        };
         self.task = Some(AbortOnDropHandle::new(tokio::spawn(async move {
             let _guard = guard;
             let _follow = AbortOnDropHandle::new(tokio::spawn(follow.run()));
+            let _succession = AbortOnDropHandle::new(tokio::spawn(succession.run()));
             refresh.run(told_to_stop).await
         })));
     }

@@ -2,7 +2,7 @@
 use crate::apply::held::HeldReader;
 use crate::gate::{Running, VerbOutput, Verbs};
 use stado_fleet::authority::{
-    Bulletin, PushRequest, RegistryError, Source, content_line, history, push, snapshot_line, tell,
+    Bulletin, PushRequest, RegistryError, Source, content_line, history, push, settled, snapshot_line, tell,
 };
 use stado_fleet::edit::Overrides;
 use stado_fleet::fault::{Class, Faulty};
@@ -111,7 +111,9 @@ impl GateVerbs {
     async fn push(&self, flags: PushFlags, stdin: Vec<u8>) -> VerbOutput {
         let (bytes, if_generation) = (stdin.into(), flags.if_generation);
         let request = PushRequest { bytes, if_generation, overrides: flags.overrides };
-        let source = Source::Store(self.store.clone());
+        let me = self.held.borrow().as_ref().map(|held| held.target.clone());
+        // One that was replaced as the authority hands on what still comes to it.
+        let source = settled(Source::Store(self.store.clone()), &|_| me.clone(), &self.store).await;
         match push(&source, &self.link, request).await {
             Ok(receipt) => {
                 self.wake.notify_one();

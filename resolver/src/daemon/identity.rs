@@ -118,6 +118,7 @@ mod tests {
             directory: None,
             transactions: vec![],
             profiles: Default::default(),
+            succession: Default::default(),
         }
     }
     fn found(registry: &Registry, hostname: &str, user: &str) -> String {

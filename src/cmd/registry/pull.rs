@@ -48,6 +48,8 @@ async fn first_copy(fleet: &Fleet, from: &str, command: &str) -> Verb {
         command: command.to_owned(),
         paths: single_path(destination),
         shared: None,
+        epoch: 0,
+        standbys: Vec::new(),
     });
     let snapshot = authority::fetch(&source, &fleet.link).await?;
     let snapshot = snapshot.ok_or_else(|| Failure::not_found(format!("{from} has no registry document")))?;

@@ -41,7 +41,9 @@ impl Fleet {
 
     /// Hosts that nobody logs in to: a destination is declared, and nothing listens there.
     pub fn on_loopback_without_sshd(names: &[&str]) -> Self {
-        let hosts: Vec<_> = names.iter().map(|name| Host::new(name, Ipv4Addr::new(127, 0, 0, 9).into())).collect();
+        // Each a name of its own: one address is one host.
+        let address = |n: usize| IpAddr::from(Ipv4Addr::new(127, 0, 9, u8::try_from(9 + n).unwrap()));
+        let hosts: Vec<_> = names.iter().enumerate().map(|(n, name)| Host::new(name, address(n))).collect();
         Self::of(hosts, None)
     }
 

@@ -9,6 +9,7 @@ macro_rules! needs {
 
 pub mod disk;
 pub mod docker;
+pub mod etcd;
 pub mod fleet;
 pub mod home;
 pub mod http;
@@ -20,6 +21,8 @@ pub mod ports;
 pub mod postgres;
 pub mod process;
 pub mod python;
+#[path = "../../../fleet/src/store/s3/emulator.rs"]
+pub mod s3;
 pub mod sshd;
 pub mod strace;
 pub mod tcp;

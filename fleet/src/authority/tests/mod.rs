@@ -1,6 +1,7 @@
 //! The authority over a fake link: the far host is real (its own store, the same verbs), the line can fail anywhere.
 mod commit;
 mod far;
+mod promote;
 mod push;
 mod read;
 mod snapshot;

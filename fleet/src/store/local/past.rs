@@ -66,8 +66,6 @@ impl Past {
         at: Timestamp,
         bytes: &[u8],
     ) {
-        let entries = self.entries();
-        let number = entries.last().map_or(1, |entry| entry.number.saturating_add(1));
         let facts = Version {
             version: version.clone(),
             replaced,
@@ -75,16 +73,23 @@ impl Past {
             writer: writer.cloned(),
             directory_generation: generation(bytes),
         };
-        let mut file = serde_json::to_vec(&facts).unwrap_or_default();
+        if let Err(e) = self.keep(&facts, bytes) {
+            tracing::warn!(target: "stado::fleet", "the registry's history is not kept: {e}");
+        }
+    }
+
+    /// Remembers a version with what is known of it.
+    pub(super) fn keep(&self, facts: &Version, bytes: &[u8]) -> Result<(), DiskError> {
+        let entries = self.entries();
+        let number = entries.last().map_or(1, |entry| entry.number.saturating_add(1));
+        let mut file = serde_json::to_vec(facts).unwrap_or_default();
         file.push(b'\n');
         file.extend_from_slice(bytes);
-        let shown: String = version.as_str().chars().filter(char::is_ascii_alphanumeric).take(SHOWN).collect();
+        let shown: String = facts.version.as_str().chars().filter(char::is_ascii_alphanumeric).take(SHOWN).collect();
         let path = self.dir.join(format!("{number:010}-{shown}"));
-        if let Err(e) = disk::replace(&path, &file) {
-            tracing::warn!(target: "stado::fleet", "the registry's history is not kept: {e}");
-            return;
-        }
+        disk::replace(&path, &file)?;
         prune(&entries, u64::try_from(file.len()).unwrap_or(u64::MAX));
+        Ok(())
     }
 
     /// One that is pruned meanwhile, or cannot be read as one, is no longer remembered.

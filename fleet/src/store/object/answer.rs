@@ -1,7 +1,7 @@
 //! What an answer that is not the one hoped for means.
-use super::exchange::Reply;
 use crate::fault::Class;
 use crate::store::StoreError;
+use crate::store::http::Reply;
 
 /// How much of a body a sentence repeats.
 const QUOTED: usize = 1000;

@@ -1,8 +1,8 @@
 //! The requests of §2.4 that this system makes.
-use super::exchange::{self, Ask, Lost, Reply};
 use super::{ObjectConfig, ObjectName, Routes, answer, token};
 use crate::fault::Class;
 use crate::name::StoreVersion;
+use crate::store::http::{Ask, Deadlines, Lost, Origin, Reply, Tls, exchange};
 use crate::store::{Expected, StoreError, Stored, Swap};
 use bytes::Bytes;
 use hyper::Method;
@@ -20,6 +20,7 @@ const SMALL: usize = 1 << 20;
 pub struct ObjectApi {
     config: ObjectConfig,
     routes: Arc<dyn Routes>,
+    tls: Tls,
 }
 
 /// `GET /api/object/stat`.
@@ -41,7 +42,8 @@ struct Receipt {
 impl ObjectApi {
     /// A client; nothing is read or asked yet.
     pub fn new(config: ObjectConfig, routes: Arc<dyn Routes>) -> Self {
-        Self { config, routes }
+        let tls = Tls::new("storage.stado", config.ca_file.clone());
+        Self { config, routes, tls }
     }
 
     /// The bytes of an object, at most `limit`; `None` when it is absent.
@@ -55,7 +57,7 @@ impl ObjectApi {
         let query = [("uri", name.as_str()), ("versioned", "true")];
         let reply = self.ask(Method::GET, "/api/object", &query, Bytes::new(), limit).await;
         let Some(reply) = found(reply.map_err(|lost| unreachable(name, lost))?)? else { return Ok(None) };
-        let version = reply.version.and_then(|text| text.parse().ok()).ok_or_else(|| StoreError {
+        let version = version(&reply).ok_or_else(|| StoreError {
             sentence: format!("registry store unreachable ({name}): the object API answered without X-Stado-Version"),
             class: Class::Refused,
         })?;
@@ -99,15 +101,15 @@ impl ObjectApi {
         let target = format!("{path}?{query}");
         let (origin, token) = self.prepare(&method, &target).await?;
         let what = format!("{method} {path} {}", decoded(&query));
-        let ca_file = self.config.ca_file.as_deref();
-        let ask = Ask { method, target: &target, body, token: &token, headers: &[], limit, ca_file };
-        let run = exchange::exchange(&origin, ask);
+        let mut ask = Ask::bearer(method, target, limit, &token)?;
+        ask.body = body;
+        let run = exchange(&origin, &self.tls, Deadlines::USUAL, ask);
         crate::czekam::when_long(BLINK, &what, &format!("object API {origin}"), "http", run).await
     }
 
     /// What has to be known before a request is sent. Files only, off the runtime's threads.
-    async fn prepare(&self, method: &Method, target: &str) -> Result<(super::origin::Origin, String), Lost> {
-        let not_sent = |class, why| Lost { why, class, sent: false };
+    async fn prepare(&self, method: &Method, target: &str) -> Result<(Origin, String), Lost> {
+        let not_sent = |class, why: String| Lost::before(class, why);
         let (api, method, target) = (self.clone(), method.clone(), target.to_owned());
         let prepared = tokio::task::spawn_blocking(move || {
             let origin = api.config.address.origin(api.routes.as_ref()).map_err(|e| not_sent(Class::InfraDown, e))?;
@@ -120,6 +122,11 @@ impl ObjectApi {
         });
         prepared.await.unwrap_or_else(|e| Err(not_sent(Class::Unknown, e.to_string())))
     }
+}
+
+/// `X-Stado-Version`.
+fn version(reply: &Reply) -> Option<StoreVersion> {
+    reply.headers.get("x-stado-version")?.to_str().ok()?.parse().ok()
 }
 
 /// `uri=stado://…` as people read it.

@@ -2,18 +2,17 @@
 //! connection.
 mod answer;
 mod api;
-pub(crate) mod exchange;
 mod name;
 mod origin;
 mod registry;
 #[cfg(test)]
 mod tests;
-mod tls;
 pub(crate) mod token;
 
+pub use super::http::Origin;
 pub use api::{ObjectApi, Stat};
 pub use name::ObjectName;
-pub use origin::{Address, Origin};
+pub use origin::Address;
 pub use registry::{ObjectStore, REGISTRY_OBJECT};
 pub use token::read as read_token;
 

@@ -1,18 +1,9 @@
 //! Where an object API is: an origin, or a service of the directory reached through this host's own adapter.
 use super::Routes;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use url::{Host, Url};
+use crate::store::http::{Origin, is_loopback};
+use url::Url;
 
 const REFUSED: &str = "Stado storage URL must be an HTTPS origin or authenticated HTTP loopback";
-
-/// Scheme, host and port of an object API.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    pub(super) https: bool,
-    /// As in the URL; IPv6 in brackets.
-    pub(super) host: String,
-    pub(super) port: u16,
-}
 
 /// `storage.stado.url`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,16 +39,9 @@ impl Address {
     pub(crate) fn origin(&self, routes: &dyn Routes) -> Result<Origin, String> {
         match self {
             Self::At(origin) => Ok(origin.clone()),
-            Self::Service { service, consumer } => {
-                let addr = routes.adapter(service, consumer)?;
-                Ok(Origin { https: false, host: host_of(addr.ip()), port: addr.port() })
-            }
+            Self::Service { service, consumer } => Ok(Origin::at(routes.adapter(service, consumer)?)),
         }
     }
-}
-
-fn host_of(ip: IpAddr) -> String {
-    if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() }
 }
 
 fn service(url: &Url) -> Option<Address> {
@@ -70,34 +54,8 @@ fn service(url: &Url) -> Option<Address> {
 fn origin(url: &Url) -> Option<Origin> {
     let bare = url.username().is_empty() && url.password().is_none() && matches!(url.path(), "" | "/");
     let bare = bare && url.query().is_none() && url.fragment().is_none();
-    let https = url.scheme() == "https";
-    let loopback = match url.host()? {
-        Host::Domain(name) => name == "localhost",
-        Host::Ipv4(ip) => ip.is_loopback(),
-        Host::Ipv6(ip) => ip.is_loopback(),
-    };
-    let origin = Origin { https, host: url.host_str()?.to_owned(), port: url.port_or_known_default()? };
-    (bare && (https || loopback)).then_some(origin)
-}
-
-impl Origin {
-    /// The value of the `Host` header; also what is dialled.
-    pub(super) fn authority(&self) -> String {
-        format!("{}:{}", self.host, self.port)
-    }
-
-    /// The loopback socket that it names, where it names one.
-    pub(crate) fn socket(&self) -> Option<SocketAddr> {
-        let host = self.host.trim_start_matches('[').trim_end_matches(']');
-        let ip = if host == "localhost" { Ok(Ipv4Addr::LOCALHOST.into()) } else { host.parse() };
-        ip.ok().map(|ip: IpAddr| SocketAddr::new(ip, self.port))
-    }
-}
-
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}://{}", if self.https { "https" } else { "http" }, self.authority())
-    }
+    let origin = Origin::of(url)?;
+    (bare && (origin.https || is_loopback(url))).then_some(origin)
 }
 
 #[cfg(test)]

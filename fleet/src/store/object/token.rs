@@ -1,46 +1,35 @@
 //! The bearer token: a file that only its owner can read.
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use crate::store::http::{Unusable, read_secret};
 use std::path::Path;
 
-/// Far above any token.
-const LARGEST: u64 = 64 << 10;
-
 /// Reads a token.
+///
+/// # Errors
+/// The sentence of §2.4 for a file that others may read, and one for any other that cannot be used.
 pub fn read(path: &Path) -> Result<String, String> {
     read_as("Stado storage token file", path, |place| {
         format!("Stado storage token file must be owner-only (chmod 600): {place}")
     })
 }
 
-/// Reads a file of one secret line, called `what`; `open` is the sentence for one that others can read. The descriptor is
-/// judged, not the path, so that nothing can be swapped in between.
+/// Reads a file of one secret line, called `what`; `open` is the sentence for one that others can read.
+///
+/// # Errors
+/// Those sentences; the text itself is in none.
 pub(crate) fn read_as(what: &str, path: &Path, open: fn(&std::path::Display<'_>) -> String) -> Result<String, String> {
     let place = path.display();
-    let refused = |why: &dyn std::fmt::Display| format!("{what} {place} cannot be used: {why}");
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file = std::fs::File::options().read(true).custom_flags(flags).open(path);
-    let file = file.map_err(|e| match e.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::LOOP) => refused(&"it is a symbolic link"),
-        _ => refused(&e),
+    let refused = |why: &str| format!("{what} {place} cannot be used: {why}");
+    let text = read_secret(path).map_err(|unusable| match unusable {
+        Unusable::NotOwnerOnly => open(&place),
+        Unusable::Because(why) => refused(&why),
     })?;
-    let meta = file.metadata().map_err(|e| refused(&e))?;
-    if !meta.is_file() {
-        return Err(refused(&"it is not a regular file"));
-    }
-    if meta.mode() & 0o077 != 0 {
-        return Err(open(&place));
-    }
-    let mut text = String::new();
-    file.take(LARGEST).read_to_string(&mut text).map_err(|e| refused(&e))?;
     let token = text.trim();
     if token.is_empty() {
-        return Err(refused(&"it is empty"));
+        return Err(refused("it is empty"));
     }
     // What a header cannot carry is no token; the text itself is never repeated.
     if token.lines().count() != 1 || !token.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(refused(&"it must hold one line of printable ASCII without spaces"));
+        return Err(refused("it must hold one line of printable ASCII without spaces"));
     }
     Ok(token.to_owned())
 }

@@ -211,7 +211,7 @@ async fn over_tls_only_a_certificate_that_somebody_vouches_for_is_spoken_to() {
     let mut trusting = config(&home, &server.url, TOKEN);
     trusting.ca_file = Some(home.path().join("ca.pem"));
     let unusable = client(trusting.clone(), Arc::new(NoRoutes)).read().await.unwrap_err();
-    assert!(unusable.sentence.contains("the ca_file "), "{unusable}");
+    assert!(unusable.sentence.contains("storage.stado.ca_file "), "{unusable}");
     std::fs::write(home.path().join("ca.pem"), pem).unwrap();
     let read = client(trusting, Arc::new(NoRoutes)).read().await.unwrap().unwrap();
     assert_eq!(&*read.bytes, b"one");
