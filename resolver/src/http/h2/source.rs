@@ -97,6 +97,10 @@ impl Answer<'_> {
                 StatusCode::SWITCHING_PROTOCOLS => {
                     return Err(Failed::odd("it switched to a protocol that nobody asked for"));
                 }
+                // Towards the client a success would open the stream, and its page would be taken for messages.
+                status if status.is_success() && self.tunnel.is_some() => {
+                    return Err(Failed::odd("it answered a WebSocket's handshake with a page instead of 101"));
+                }
                 status if status.is_informational() => {
                     self.respond.send_informational(response).map_err(|_| Failed::ClientLeft)?;
                 }

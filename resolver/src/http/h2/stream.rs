@@ -75,6 +75,13 @@ fn route(request: &Request<()>, shared: &Shared) -> Result<Whose, Problem> {
     if request.method() == Method::CONNECT && onto.is_none() {
         return Err(Problem::ConnectRefused);
     }
+    // Any other word would become an `Upgrade` of an HTTP/1 backend, and the word itself part of its head.
+    if onto.is_some_and(|onto| !onto.as_str().eq_ignore_ascii_case("websocket")) {
+        return Err(Problem::Bad { why: "an extended CONNECT is passed on for websocket alone" });
+    }
+    if request.headers().len() > ctx.limits.header_count {
+        return Err(Problem::HeadTooLarge);
+    }
     let asked = asked::read(request)?;
     if shared.ends.covered.as_ref().is_some_and(|names| !names.covers(&asked.host)) {
         return Err(Problem::Misdirected { host: asked.host });

@@ -101,3 +101,19 @@ async fn a_service_has_as_many_requests_as_it_may_have() {
     assert_eq!(rig.get("http://a.test/").await.status, 503);
     drop(first);
 }
+
+#[tokio::test]
+async fn more_fields_than_the_limit_are_too_large_a_head() {
+    let (small, _told) = answers("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx").await;
+    let rig = Rig::start(&[("a.test", Protocol::Http1, small)]).await;
+    let client = rig.client().await;
+    for (fields, status) in [(100, 200), (200, 431)] {
+        let mut request = Request::get("http://a.test/");
+        for n in 0..fields {
+            request = request.header(format!("x-{n}"), "y");
+        }
+        let mut ready = client.clone().ready().await.unwrap();
+        let (response, _) = ready.send_request(request.body(()).unwrap(), true).unwrap();
+        assert_eq!(soon(response).await.unwrap().status().as_u16(), status, "{fields}");
+    }
+}

@@ -1,4 +1,4 @@
-use super::support::{Answer, Rig, backend, head, send_all, soon};
+use super::support::{Answer, Rig, answers, backend, head, send_all, soon};
 use crate::http::Protocol;
 use bytes::Bytes;
 use h2::ext::Protocol as Onto;
@@ -66,4 +66,38 @@ async fn a_refused_handshake_is_an_ordinary_answer_and_nothing_goes_behind_it() 
     stream.send_data("hidden".into(), false).unwrap();
     let answer = Answer::read(soon(response).await.unwrap()).await;
     assert_eq!((answer.status, answer.body.as_str()), (403, "no\n"));
+}
+
+#[tokio::test]
+async fn no_other_protocol_is_passed_on_and_none_of_its_bytes() {
+    let (plain, mut told) = answers("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let rig = Rig::start(&[("a.test", Protocol::Http1, plain)]).await;
+    let mut client = rig.client().await;
+    super::support::wait_for("the settings are there", || client.is_extended_connect_protocol_enabled()).await;
+    for word in ["h2c", "websocket, h2c", "web socket", "", "foo\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: b.test"] {
+        let mut request = handshake();
+        request.extensions_mut().insert(Onto::from(word));
+        let (response, _stream) = client.send_request(request, true).unwrap();
+        match soon(response).await {
+            Ok(response) => assert_eq!(response.status(), 400, "{word:?}"),
+            Err(error) => assert!(error.is_reset(), "{word:?}: {error}"),
+        }
+    }
+    assert!(told.try_recv().is_err(), "a word of it came to the backend");
+}
+
+#[tokio::test]
+async fn a_page_instead_of_a_switch_does_not_open_the_stream() {
+    let page = backend(async |mut stream| {
+        head(&mut stream).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage").await;
+    })
+    .await;
+    let rig = Rig::start(&[("a.test", Protocol::Http1, page)]).await;
+    let mut client = rig.client().await;
+    super::support::wait_for("the settings are there", || client.is_extended_connect_protocol_enabled()).await;
+    let (response, _stream) = client.send_request(handshake(), false).unwrap();
+    let answer = Answer::read(soon(response).await.unwrap()).await;
+    assert_eq!(answer.status, 502);
+    assert!(answer.body.contains("101") && !answer.body.contains("page\n"), "{}", answer.body);
 }
