@@ -138,8 +138,11 @@ impl Remembered<'_> {
         let mut read = read;
         for attempt in 0..TRIES {
             let mut index = Index { versions: read.index.versions };
-            if index.versions.first().is_none_or(|newest| newest.version != facts.version) {
-                index.versions.insert(0, facts.clone());
+            match index.versions.iter_mut().find(|known| known.version == facts.version) {
+                None => index.versions.insert(0, facts.clone()),
+                // Taken in by whoever replaced it, before its writer could say who it was.
+                Some(known) if known.writer.is_none() => *known = facts.clone(),
+                Some(_) => {}
             }
             let dropped = index.versions.split_off(index.versions.len().min(KEPT));
             let text = serde_json::to_vec(&index).unwrap_or_default();

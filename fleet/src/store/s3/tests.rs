@@ -165,6 +165,8 @@ async fn writers_at_once_are_all_remembered() {
     let versions = plain.versions().await.unwrap();
     let mut writers: Vec<String> = versions.iter().filter_map(|v| Some(v.writer.clone()?.user)).collect();
     writers.sort();
+    let once: std::collections::HashSet<_> = versions.iter().map(|v| v.version.to_string()).collect();
+    assert_eq!(once.len(), versions.len(), "each is remembered once: {versions:?}");
     let mut all: Vec<String> = (0..12).map(|n| format!("writer {n}")).collect();
     all.sort();
     assert_eq!(writers, all);
