@@ -93,6 +93,8 @@ pub fn stop(units: &[Unit]) -> String {
     for unit in units {
         let verbs = verbs(unit);
         let stop = format!("if {{ {}; }}; then {}; fi", verbs.installed, verbs.stop);
+        // What no longer runs is stopped, also where the command had nobody to end.
+        let stop = format!("{stop} || ! {{ {}; }}", verbs.running);
         must(&mut script, &stop, &format!("{} could not be stopped", unit.told()));
         let late = quoted(&format!("{} still runs {} s after it was told to stop", unit.told(), LOOKS / 10));
         let _ = writeln!(

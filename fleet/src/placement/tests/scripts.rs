@@ -212,6 +212,14 @@ fn plain_commands_are_started_once_stopped_for_sure_and_told_about_the_start_of_
 }
 
 #[test]
+fn what_no_longer_runs_is_stopped_also_when_its_command_finds_nobody_to_end() {
+    let home = Home::new();
+    home.sh(&shell::alone(&units::stop(&[unit("true", "exit 1", "false")])));
+    let refused = home.refuses(&shell::alone(&units::stop(&[unit("true", "false", "true")])));
+    assert!(refused.ends_with("notes could not be stopped"), "{refused}");
+}
+
+#[test]
 fn a_command_that_fails_is_told_with_its_own_last_words() {
     let home = Home::new();
     let service = [unit("echo 'the disk is on fire'; exit 3", "false", "true")];
