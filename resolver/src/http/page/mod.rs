@@ -1,6 +1,7 @@
 //! Answers of our own: what went wrong, readable in a terminal, in a browser and as JSON (proxy rules 10, 20 and 21).
 //!
-//! [`words`] says it, [`accept`] chooses the form, [`html`] draws it, [`grpc`] puts it into fields. What a client sent is shown only as [`shown`] leaves it.
+//! [`words`] says it, [`accept`] chooses the form, [`html`] draws it, `grpc` puts it into fields. What a client sent is shown
+//! only as [`shown`] leaves it.
 mod accept;
 mod grpc;
 mod html;
