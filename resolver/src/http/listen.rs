@@ -145,23 +145,26 @@ fn take(client: TcpStream, peer: SocketAddr, scheme: Scheme, claim: Claim, share
     });
 }
 
-/// One connection, in clear or after its handshake.
-async fn connection(socket: Socket, (peer, local): (SocketAddr, SocketAddr), scheme: Scheme, shared: &Shared) {
-    let context = Arc::clone(&shared.context);
+/// One connection. What it needs to speak TLS is boxed: this future is what an idle one costs.
+async fn connection(socket: Socket, ends: (SocketAddr, SocketAddr), scheme: Scheme, shared: &Shared) {
     match (scheme, &shared.tls) {
-        (Scheme::Http, _) => serve1::serve(socket, peer, local, scheme, context, Vec::new(), None).await,
-        (Scheme::Https, Some(tls)) => {
-            // Who is not served was told by the handshake.
-            let Ok(conn) = Box::pin(tls.accept(socket)).await else { return };
-            let (stream, covered) = (conn.stream, Some(conn.covered));
-            match conn.alpn {
-                Alpn::H1 => {
-                    Box::pin(serve1::serve(stream, peer, local, scheme, context, Vec::new(), covered)).await;
-                }
-                Alpn::H2 => h2::serve(stream, Ends { peer, local, scheme, covered }, context, Vec::new()).await,
-            }
+        (Scheme::Http, _) => {
+            serve1::serve(socket, ends.0, ends.1, scheme, Arc::clone(&shared.context), Vec::new(), None).await;
         }
+        (Scheme::Https, Some(tls)) => Box::pin(secured(socket, ends, tls, shared)).await,
         (Scheme::Https, None) => {}
+    }
+}
+
+/// One connection from its handshake on.
+async fn secured(socket: Socket, (peer, local): (SocketAddr, SocketAddr), tls: &Arc<Tls>, shared: &Shared) {
+    let (scheme, context) = (Scheme::Https, Arc::clone(&shared.context));
+    // Who is not served was told by the handshake.
+    let Ok(conn) = Box::pin(tls.accept(socket)).await else { return };
+    let (stream, covered) = (conn.stream, Some(conn.covered));
+    match conn.alpn {
+        Alpn::H1 => Box::pin(serve1::serve(stream, peer, local, scheme, context, Vec::new(), covered)).await,
+        Alpn::H2 => Box::pin(h2::serve(stream, Ends { peer, local, scheme, covered }, context, Vec::new())).await,
     }
 }
 
@@ -176,6 +179,29 @@ async fn retry_half(bound: &mut Bound) {
             // Naming the holder walks the process table: not on a thread that serves.
             let clause = tokio::task::spawn_blocking(move || describe_missing(&error)).await;
             bound.missing_half = clause.ok().or(bound.missing_half.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conn::ledger::Ledger;
+    use crate::conn::{self, NoFleet};
+    use crate::http::{Limits, Routes};
+
+    #[tokio::test]
+    async fn what_an_idle_connection_keeps_is_below_one_and_a_half_kib() {
+        let conn = conn::Context::new(Arc::new(NoFleet), Ledger::new());
+        let context = HttpContext::new(Arc::new(Routes::default()), conn, Arc::default(), None, Limits::default());
+        let shared = Shared::new(Arc::new(context), None);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let local = listener.local_addr().unwrap();
+        let client = TcpStream::connect(local).await.unwrap();
+        for scheme in [Scheme::Http, Scheme::Https] {
+            let stream = Socket::new(TcpStream::connect(local).await.unwrap());
+            let size = size_of_val(&connection(stream, (client.local_addr().unwrap(), local), scheme, &shared));
+            assert!(size <= 1536, "{size} bytes of {scheme:?}");
         }
     }
 }
