@@ -11,13 +11,19 @@ use bytes::{Bytes, BytesMut};
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::{Method, Response, StatusCode, header};
+use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
+use std::task::{Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, ReadHalf};
+use tokio::io::{AsyncRead, ReadBuf, ReadHalf};
 use tokio::sync::oneshot;
 
-/// Room for one read.
-const ROOM: usize = 32 << 10;
+thread_local! {
+    /// Room for one read, of whoever reads. An answer then holds what has come of it, and no room is made and cleared for each.
+    static ROOM: RefCell<Box<[u8]>> = RefCell::new(vec![0; 32 << 10].into());
+}
 
 /// What a backend sends, and what was read of it and not used yet.
 pub(super) struct Source {
@@ -37,11 +43,18 @@ impl Source {
         (self.read, !self.held.is_empty())
     }
 
+    /// Reads what there is; 0 is the end of the stream.
     async fn fill(&mut self) -> io::Result<usize> {
-        if self.held.capacity() - self.held.len() < ROOM / 4 {
-            self.held.reserve(ROOM);
-        }
-        self.read.read_buf(&mut self.held).await
+        let Self { read, held, .. } = self;
+        poll_fn(|cx| {
+            ROOM.with_borrow_mut(|room| {
+                let mut room = ReadBuf::new(room);
+                ready!(Pin::new(&mut *read).poll_read(cx, &mut room))?;
+                held.extend_from_slice(room.filled());
+                Poll::Ready(Ok(room.filled().len()))
+            })
+        })
+        .await
     }
 
     /// The next head, with how its body is framed and whether the connection goes on behind it.
