@@ -10,6 +10,7 @@ mod location;
 pub mod object;
 mod remembered;
 pub mod s3;
+mod shelved;
 use crate::name::StoreVersion;
 use std::future::Future;
 use std::pin::Pin;

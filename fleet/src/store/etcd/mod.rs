@@ -9,9 +9,10 @@ mod watch;
 pub use config::EtcdConfig;
 pub use login::Login;
 
-use super::history::{History, Version, Writer};
-use super::remembered::{Remembered, Shelf};
-use super::{BLINK, Expected, RegistryStore, StoreError, StoreFuture, Stored, Swap};
+use super::history::Writer;
+use super::remembered::Shelf;
+use super::shelved::Shelved;
+use super::{BLINK, Expected, StoreError, StoreFuture, Stored, Swap};
 use crate::fault::Class;
 use crate::name::StoreVersion;
 use api::{Failed, Gateway};
@@ -41,10 +42,6 @@ impl EtcdStore {
         self
     }
 
-    fn past(&self) -> Remembered<'_> {
-        Remembered { shelf: self, key: &self.key }
-    }
-
     /// Reads a key as the cluster's majority has it. `keys_only`: without its value.
     async fn range(&self, key: &str, keys_only: bool) -> Result<Range, Failed> {
         let body = json!({"key": encoded(key.as_bytes()), "keys_only": keys_only});
@@ -57,16 +54,6 @@ impl EtcdStore {
         let range = crate::czekam::when_long(BLINK, &what, &self.location, "etcd", run).await;
         let range = range.map_err(|e| self.unreachable(e))?;
         range.stored().map_err(|why| self.unreachable(Failed::said(Class::Refused, why)))
-    }
-
-    async fn put(&self, expected: &Expected, bytes: &[u8]) -> Result<Swap, StoreError> {
-        let Some(writer) = &self.writer else { return self.txn(&self.key, expected, bytes).await };
-        let before = self.past().before(expected).await;
-        let swap = self.txn(&self.key, expected, bytes).await?;
-        if let Swap::Applied(version) = &swap {
-            self.past().after(before, version, expected, writer, bytes).await;
-        }
-        Ok(swap)
     }
 
     async fn txn(&self, name: &str, expected: &Expected, bytes: &[u8]) -> Result<Swap, StoreError> {
@@ -121,32 +108,24 @@ impl EtcdStore {
     }
 }
 
-impl RegistryStore for EtcdStore {
-    fn location(&self) -> String {
+impl Shelved for EtcdStore {
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn shown(&self) -> String {
         self.location.clone()
     }
 
-    fn direct(&self) -> bool {
+    fn writer(&self) -> Option<&Writer> {
+        self.writer.as_ref()
+    }
+
+    fn is_told(&self) -> bool {
         true
     }
 
-    fn tells(&self) -> bool {
-        true
-    }
-
-    fn read(&self) -> StoreFuture<'_, Result<Option<Stored>, StoreError>> {
-        Box::pin(self.get(&self.key))
-    }
-
-    fn swap(&self, expected: Expected, bytes: Vec<u8>) -> StoreFuture<'_, Result<Swap, StoreError>> {
-        Box::pin(async move { self.put(&expected, &bytes).await })
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn watch<'a>(
+    fn changed<'a>(
         &'a self,
         held: Option<&'a StoreVersion>,
     ) -> StoreFuture<'a, Result<Option<StoreVersion>, StoreError>> {
@@ -173,19 +152,5 @@ impl Shelf for EtcdStore {
             let body = json!({"key": encoded(key.as_bytes())});
             let _: Result<serde_json::Value, _> = self.gateway.write("/v3/kv/deleterange", &body).await;
         })
-    }
-}
-
-impl History for EtcdStore {
-    fn versions(&self) -> StoreFuture<'_, Result<Vec<Version>, StoreError>> {
-        Box::pin(async { self.past().versions().await })
-    }
-
-    fn content<'a>(&'a self, version: &'a StoreVersion) -> StoreFuture<'a, Result<Option<Arc<[u8]>>, StoreError>> {
-        Box::pin(async move { self.past().content(version).await })
-    }
-
-    fn keep<'a>(&'a self, facts: &'a Version, bytes: Arc<[u8]>) -> StoreFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.past().keep(facts, &bytes).await })
     }
 }

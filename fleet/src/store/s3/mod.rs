@@ -14,9 +14,10 @@ mod tests;
 pub use config::S3Config;
 pub use keys::Keys;
 
-use super::history::{History, Version, Writer};
-use super::remembered::{Remembered, Shelf};
-use super::{BLINK, Expected, RegistryStore, StoreError, StoreFuture, Stored, Swap};
+use super::history::Writer;
+use super::remembered::Shelf;
+use super::shelved::Shelved;
+use super::{BLINK, Expected, StoreError, StoreFuture, Stored, Swap};
 use crate::fault::Class;
 use crate::name::StoreVersion;
 use engine::{Bucket, Engine};
@@ -74,10 +75,6 @@ impl S3Store {
         self
     }
 
-    fn past(&self) -> Remembered<'_> {
-        Remembered { shelf: self, key: &self.key }
-    }
-
     async fn get(&self, key: &str, unless: Option<&StoreVersion>) -> Result<Found, StoreError> {
         let what = format!("GET {key}");
         let run = self.engine.get(key, unless);
@@ -90,19 +87,6 @@ impl S3Store {
             Found::Stored(stored) => Ok(Some(stored)),
             Found::Nothing | Found::Same => Ok(None),
         }
-    }
-
-    async fn put(&self, expected: Expected, bytes: Vec<u8>) -> Result<Swap, StoreError> {
-        if let Proof::ReadOnly(sentence) = self.proof().await? {
-            return Err(StoreError { sentence: sentence.clone(), class: Class::Auth });
-        }
-        let Some(writer) = &self.writer else { return self.put_at(&self.key, &expected, bytes).await };
-        let before = self.past().before(&expected).await;
-        let swap = self.put_at(&self.key, &expected, bytes.clone()).await?;
-        if let Swap::Applied(version) = &swap {
-            self.past().after(before, version, &expected, writer, &bytes).await;
-        }
-        Ok(swap)
     }
 
     async fn put_at(&self, key: &str, expected: &Expected, bytes: Vec<u8>) -> Result<Swap, StoreError> {
@@ -149,32 +133,33 @@ impl S3Store {
     }
 }
 
-impl RegistryStore for S3Store {
-    fn location(&self) -> String {
+impl Shelved for S3Store {
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn shown(&self) -> String {
         self.location.clone()
     }
 
-    fn direct(&self) -> bool {
-        true
+    fn writer(&self) -> Option<&Writer> {
+        self.writer.as_ref()
     }
 
-    fn prove(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+    fn proven(&self) -> StoreFuture<'_, Result<(), StoreError>> {
         Box::pin(async { self.proof().await.map(|_| ()) })
     }
 
-    fn read(&self) -> StoreFuture<'_, Result<Option<Stored>, StoreError>> {
-        Box::pin(self.stored_at(&self.key))
+    fn ready(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+        Box::pin(async {
+            match self.proof().await? {
+                Proof::Writable => Ok(()),
+                Proof::ReadOnly(sentence) => Err(StoreError { sentence: sentence.clone(), class: Class::Auth }),
+            }
+        })
     }
 
-    fn swap(&self, expected: Expected, bytes: Vec<u8>) -> StoreFuture<'_, Result<Swap, StoreError>> {
-        Box::pin(self.put(expected, bytes))
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn watch<'a>(
+    fn changed<'a>(
         &'a self,
         held: Option<&'a StoreVersion>,
     ) -> StoreFuture<'a, Result<Option<StoreVersion>, StoreError>> {
@@ -198,19 +183,5 @@ impl Shelf for S3Store {
 
     fn discard<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         self.engine.delete(key)
-    }
-}
-
-impl History for S3Store {
-    fn versions(&self) -> StoreFuture<'_, Result<Vec<Version>, StoreError>> {
-        Box::pin(async { self.past().versions().await })
-    }
-
-    fn content<'a>(&'a self, version: &'a StoreVersion) -> StoreFuture<'a, Result<Option<Arc<[u8]>>, StoreError>> {
-        Box::pin(async move { self.past().content(version).await })
-    }
-
-    fn keep<'a>(&'a self, facts: &'a Version, bytes: Arc<[u8]>) -> StoreFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.past().keep(facts, &bytes).await })
     }
 }

@@ -1,7 +1,9 @@
 //! The store in memory and against a server that speaks the interface, and misbehaves when asked to.
 use super::emulator::{Emulator, Fault, KEY_ID, Manner, SECRET};
 use super::*;
+use crate::store::RegistryStore;
 use crate::store::conformance;
+use crate::store::history::History;
 use crate::store::http::Secret;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
