@@ -1,9 +1,14 @@
 //! `czekam` lines: a wait with no deadline is said when it begins and when it ends (fleet contract §7.1).
 //! The lines go to the log target `stado::fleet`, at a level that short commands print on stderr too.
+use crate::disk::{DiskError, Lock, LockAttempt};
 use jiff::Timestamp;
 use std::future::Future;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+/// A lock that is had within this is not worth a line.
+const BLINK: Duration = Duration::from_millis(250);
 
 /// A wait. Once announced it ends by [`Wait::settle`], [`Wait::done`] or [`Wait::failed`]; dropped without, as given up.
 #[derive(Debug)]
@@ -48,6 +53,21 @@ pub async fn when_long<T, E: std::fmt::Display>(
     let wait = begin(what, place, kind);
     let result = future.await;
     wait.settle(result)
+}
+
+/// Takes an exclusive lock of a file; one that others hold for longer than a blink is said, with the file. Blocks for as long
+/// as they hold it.
+///
+/// # Errors
+/// A file that cannot be locked.
+pub fn lock(what: &str, path: &Path) -> Result<Lock, DiskError> {
+    match Lock::within(path, BLINK)? {
+        LockAttempt::Held(lock) => Ok(lock),
+        LockAttempt::Busy { .. } => {
+            let wait = begin(what, &path.display().to_string(), "lock");
+            wait.settle(Lock::exclusive(path))
+        }
+    }
 }
 
 impl Wait {

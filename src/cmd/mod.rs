@@ -24,4 +24,4 @@ mod vault;
 mod write;
 
 pub use run::{devmesh, devmeshd, stado};
-pub(crate) use stopped::until_stopped;
+pub(crate) use stopped::{Wanted, unless_stopped, until_stopped};

@@ -2,14 +2,17 @@
 use super::age;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use stado_fleet::disk::{self, Lock};
+use stado_fleet::disk::{self, Lock, LockAttempt};
 use stado_fleet::ledger;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Older observations are stale, seconds.
 const TTL: u64 = 3600;
 const LARGEST: u64 = 16 << 20;
 const FILE: &str = "observations.json";
+/// For another writer's turn.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One row: newest of its (fact, vantage).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,7 +95,9 @@ impl Observations {
     pub(crate) fn record(stado_home: &Path, rows: Vec<Observation>) {
         let path = stado_home.join(FILE);
         let write = || -> Result<(), String> {
-            let _lock = Lock::exclusive(&path.with_extension("lock")).map_err(|e| e.to_string())?;
+            // Nobody waits for what is only best effort.
+            let lock = Lock::within(&path.with_extension("lock"), PATIENCE).map_err(|e| e.to_string())?;
+            let LockAttempt::Held(_lock) = lock else { return Err("another process holds the lock".to_owned()) };
             let mut all = Self::read(stado_home);
             for row in rows {
                 let same = |r: &Observation| (&r.fact, &r.vantage) == (&row.fact, &row.vantage);

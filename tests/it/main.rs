@@ -35,6 +35,7 @@ mod host_story;
 mod inventory_story;
 mod kill_story;
 mod life_story;
+mod lock_story;
 mod mesh_kill;
 mod mesh_story;
 mod metrics_page;

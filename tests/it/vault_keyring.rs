@@ -1,7 +1,7 @@
 //! A vault whose key is in a real keyring: GNOME's, in a login session of the test's own.
 use crate::support::home::{Home, STADO};
 use crate::support::process::{Run, run};
-use crate::support::program;
+use crate::support::{PATIENCE, program, wait_until};
 use std::path::Path;
 
 /// Runs lines of shell in a session with an unlocked keyring. `secret-tool` goes through a script that keeps its arguments.
@@ -42,4 +42,25 @@ fn without_a_keyring_the_key_is_in_a_file() {
     assert!(made.stdout.trim_end().ends_with(".stado/vault/key"), "{}", made.stdout);
     let refused = Home::new().stado(&["vault", "init", "--key", "keyring"]).exits(1);
     assert!(refused.stderr.contains("the keyring cannot be used") && refused.stderr.contains("--key file"));
+}
+
+#[test]
+fn a_keyring_that_hangs_is_told_and_ends_with_the_command_that_asked_it() {
+    let mut home = Home::new();
+    let hangs = "#!/bin/sh\nsleep 1000 &\necho $! >pids.new; echo $$ >>pids.new; mv pids.new pids\nwait\n";
+    let tool = home.program("bin/secret-tool", hangs);
+    home.set("PATH", format!("{}:/usr/bin:/bin", Path::new(&tool).parent().unwrap().display()));
+    let mut init = home.start("init", STADO, &["vault", "init", "--key", "keyring"]);
+    init.expect("czekam: secret-tool store; gdzie: the keyring of this login session; rodzaj: vault; od: ");
+    init.signal(rustix::process::Signal::TERM);
+    assert_eq!(init.wait().code(), Some(1), "{}", init.log());
+    let log = init.log();
+    assert!(log.contains("blad czekania: secret-tool store; ") && log.contains("Error: stopped by a signal"), "{log}");
+    for pid in home.read("pids").lines() {
+        let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        wait_until("the tool and what it started have ended", PATIENCE, || {
+            state().is_empty() || state().contains(") Z ")
+        });
+    }
+    assert!(!home.file(".stado/vault/vault.json").exists());
 }

@@ -5,6 +5,10 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Between two attempts at a lock that somebody holds.
+const AGAIN: Duration = Duration::from_millis(5);
 
 /// An exclusive `flock(2)` held until dropped; the file names the holder's pid when asked. The file is never removed:
 /// a lock on a removed file would hold nobody back.
@@ -47,7 +51,18 @@ impl Lock {
         }
     }
 
-    /// Waits (blocking thread) for the exclusive lock.
+    /// As [`Lock::try_exclusive`], tried again for as long as `within`. Blocks.
+    pub fn within(path: &Path, within: Duration) -> Result<LockAttempt, DiskError> {
+        let until = Instant::now() + within;
+        loop {
+            match Self::try_exclusive(path, false)? {
+                LockAttempt::Busy { .. } if Instant::now() < until => std::thread::sleep(AGAIN),
+                attempt => return Ok(attempt),
+            }
+        }
+    }
+
+    /// Waits (blocking thread) for the exclusive lock, without a word: see [`crate::czekam::lock`].
     pub fn exclusive(path: &Path) -> Result<Lock, DiskError> {
         loop {
             let file = open_or_create(path)?;

@@ -11,7 +11,7 @@ pub use lock::{Lock, LockAttempt};
 pub use read::{read, read_unlinked};
 pub use write::{
     Observer, SYNC_DIRECTORY, Staged, WriteStep, create_new, create_new_observed, private_dir, publish,
-    publish_observed, replace, replace_observed, sweep, sweep_dir, sweep_locked,
+    publish_observed, replace, replace_observed, rewrite, sweep, sweep_dir, sweep_locked,
 };
 
 use std::path::{Path, PathBuf};

@@ -45,6 +45,20 @@ pub fn replace_observed(path: &Path, bytes: &[u8], observe: Observer<'_>) -> Res
     named(path, observe)
 }
 
+/// As [`replace`], under the mode that the file has; a new one is 0600. For files that are a person's own.
+pub fn rewrite(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    let fail = |e: io::Error| DiskError::new("write", path, e);
+    let temporary = written(path, bytes, &mut |_| Ok(()))?;
+    if let Ok(held) = std::fs::symlink_metadata(path)
+        && held.is_file()
+    {
+        temporary.as_file().set_permissions(held.permissions()).map_err(fail)?;
+    }
+    temporary.as_file().sync_all().map_err(fail)?;
+    temporary.persist(path).map_err(|e| fail(e.error))?;
+    sync_directory(path)
+}
+
 /// As [`replace`] without fsync: only for the three published files.
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     publish_observed(path, bytes, &mut |_| Ok(()))

@@ -1,7 +1,8 @@
 //! Recording a copy: what may replace it, and in which order the two files are written.
 use super::{LARGEST, LastGood, NotRecorded, Sidecar, whole_seconds};
 use crate::admit::{self, Snapshot};
-use crate::disk::{self, DiskError, Lock};
+use crate::czekam;
+use crate::disk::{self, DiskError};
 use crate::document::Document;
 use crate::name::StoreVersion;
 use crate::validate::validate;
@@ -35,7 +36,7 @@ impl LastGood {
         }
         let failed = |e: DiskError| self.refused("not-written", &e);
         // Two writers at once would pair one's document with the other's sidecar.
-        let _lock = Lock::exclusive(&self.lock_path()).map_err(failed)?;
+        let _lock = czekam::lock("record of the last-known-good registry copy", &self.lock_path()).map_err(failed)?;
         let held = disk::read_unlinked(&self.path(), LARGEST).map_err(failed)?;
         let bytes = snapshot.valid.document.bytes();
         // An unchanged registry only moves its time.

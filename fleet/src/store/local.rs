@@ -3,7 +3,7 @@ mod past;
 
 use super::history::{History, Version, Writer};
 use super::{Expected, RegistryStore, StoreError, StoreFuture, Stored, Swap};
-use crate::disk::{self, DiskError, Lock, LockAttempt};
+use crate::disk::{self, DiskError, Lock};
 use crate::fault::Class;
 use crate::name::StoreVersion;
 use past::Past;
@@ -177,15 +177,7 @@ impl LocalStore {
     }
 
     fn lock(&self) -> Result<Lock, StoreError> {
-        let path = self.lock_path();
-        let fail = |e: DiskError| self.unreachable(&e);
-        match Lock::try_exclusive(&path, false).map_err(fail)? {
-            LockAttempt::Held(lock) => Ok(lock),
-            LockAttempt::Busy { .. } => {
-                let wait = crate::czekam::begin("exclusive lock of the registry", &path.display().to_string(), "lock");
-                wait.settle(Lock::exclusive(&path)).map_err(fail)
-            }
-        }
+        crate::czekam::lock("exclusive lock of the registry", &self.lock_path()).map_err(|e| self.unreachable(&e))
     }
 
     fn unreachable(&self, e: &DiskError) -> StoreError {

@@ -1,19 +1,22 @@
 //! Where a vault's key is: in the person's keyring (the Secret Service, by `secret-tool`), or in a file that only its owner can
 //! read. The key is never an argument of a process.
-use super::VaultError;
+use super::{VaultError, asking};
 use crate::disk;
 use crate::fault::Class;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 const BYTES: usize = 32;
 /// The program that speaks with the keyring, and what says that it is a vault's key.
 const TOOL: &str = "secret-tool";
 const SERVICE: &str = "stado-vault";
-/// Far above a key in hexadecimal.
-const LARGEST: u64 = 4096;
+/// How long it may take: a keyring that is locked asks its person first.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// Whether an answer is still wanted. Looked at while the keyring is asked: what is not wanted any more is ended.
+pub type Wanted<'a> = &'a dyn Fn() -> bool;
 
 /// Which of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +71,7 @@ fn file(vault: &Path) -> PathBuf {
 }
 
 /// Puts a new key where `place` says.
-pub(super) fn store(place: KeyPlace, vault: &Path, id: &str, key: &Key) -> Result<(), VaultError> {
+pub(super) fn store(place: KeyPlace, vault: &Path, id: &str, key: &Key, wanted: Wanted<'_>) -> Result<(), VaultError> {
     let text = hex::encode(key.bytes());
     match place {
         KeyPlace::File => {
@@ -81,16 +84,16 @@ pub(super) fn store(place: KeyPlace, vault: &Path, id: &str, key: &Key) -> Resul
         }
         KeyPlace::Keyring => {
             let label = format!("--label=Stado vault {id}");
-            tool(&["store", &label, "service", SERVICE, "vault", id], &text).map(|_| ())
+            tool(&["store", &label, "service", SERVICE, "vault", id], &text, wanted).map(|_| ())
         }
     }
 }
 
 /// The key of a vault.
-pub(super) fn load(place: KeyPlace, vault: &Path, id: &str) -> Result<Key, VaultError> {
+pub(super) fn load(place: KeyPlace, vault: &Path, id: &str, wanted: Wanted<'_>) -> Result<Key, VaultError> {
     let text = match place {
         KeyPlace::File => from_file(&file(vault))?,
-        KeyPlace::Keyring => tool(&["lookup", "service", SERVICE, "vault", id], "")?,
+        KeyPlace::Keyring => tool(&["lookup", "service", SERVICE, "vault", id], "", wanted)?,
     };
     Key::parse(&text)
         .ok_or_else(|| VaultError::new(Class::Config, format!("{} holds no key of a vault", place.shown(vault))))
@@ -104,13 +107,13 @@ fn from_file(path: &Path) -> Result<String, VaultError> {
 }
 
 /// Whether there is a keyring that gives back what is put into it.
-pub(super) fn keyring_works(id: &str) -> Result<(), VaultError> {
+pub(super) fn keyring_works(id: &str, wanted: Wanted<'_>) -> Result<(), VaultError> {
     let probe = format!("probe-{id}");
     let about = ["service", SERVICE, "vault", &probe];
-    tool(&[&["store", "--label=Stado vault probe"], about.as_slice()].concat(), "probe")?;
-    let found = tool(&[&["lookup"], about.as_slice()].concat(), "");
+    tool(&[&["store", "--label=Stado vault probe"], about.as_slice()].concat(), "probe", wanted)?;
+    let found = tool(&[&["lookup"], about.as_slice()].concat(), "", wanted);
     // What is left of it is harmless.
-    let _ = tool(&[&["clear"], about.as_slice()].concat(), "");
+    let _ = tool(&[&["clear"], about.as_slice()].concat(), "", wanted);
     match found?.trim() {
         "probe" => Ok(()),
         _ => Err(VaultError::new(Class::Config, "the keyring does not give back what is put into it")),
@@ -118,30 +121,22 @@ pub(super) fn keyring_works(id: &str) -> Result<(), VaultError> {
 }
 
 /// Runs the tool; what is secret goes through its standard input and output.
-fn tool(args: &[&str], input: &str) -> Result<String, VaultError> {
-    let fail = |why: &str| {
+fn tool(args: &[&str], input: &str, wanted: Wanted<'_>) -> Result<String, VaultError> {
+    let told = |class: Class, why: &str| {
         let sentence = format!(
             "the keyring cannot be used: {why}; log in to a session that has one, or keep the key in a file (`stado vault \
              init --key file`)"
         );
-        VaultError::new(Class::Config, sentence)
+        VaultError::new(class, sentence)
     };
-    let child =
-        Command::new(TOOL).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => fail(&format!("{TOOL} is not installed")),
-        _ => fail(&format!("{TOOL}: {e}")),
-    })?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // One that ended early says why.
-        let _ = stdin.write_all(input.as_bytes());
-    }
-    let Output { status, stdout, stderr } = child.wait_with_output().map_err(|e| fail(&e.to_string()))?;
-    if !status.success() {
-        let said = String::from_utf8_lossy(&stderr);
+    let fail = |why: &str| told(Class::Config, why);
+    let mut command = Command::new(TOOL);
+    command.args(args);
+    let said = asking::ask(&mut command, input, ANSWER, wanted).map_err(|e| told(e.class, &e.sentence))?;
+    if !said.status.success() {
+        let said = String::from_utf8_lossy(&said.stderr);
         let said = said.lines().next().unwrap_or("it has no such key").trim();
         return Err(fail(if said.is_empty() { "it has no such key" } else { said }));
     }
-    let stdout = stdout.get(..stdout.len().min(usize::try_from(LARGEST).unwrap_or(usize::MAX))).unwrap_or_default();
-    String::from_utf8(stdout.to_vec()).map_err(|_| fail("its answer is no text"))
+    String::from_utf8(said.stdout).map_err(|_| fail("its answer is no text"))
 }

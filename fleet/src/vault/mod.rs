@@ -3,6 +3,7 @@
 //!
 //! A [`Vault`] is a directory: `vault.json` ([`sealed`]: a head in clear, everything else encrypted), its key where
 //! [`keyring`] keeps it, and `audit.log`. [`contents`] is what is inside, and who may read what of it. Nothing here listens.
+mod asking;
 mod audit;
 mod broker;
 pub mod contents;
@@ -18,6 +19,6 @@ pub use audit::Event;
 pub use broker::{Broker, BrokerConfig};
 pub use contents::{Contents, Item, ItemFacts, Refused};
 pub use error::VaultError;
-pub use keyring::KeyPlace;
+pub use keyring::{KeyPlace, Wanted};
 pub use open::{Vault, given};
 pub use secret::Secret;

@@ -1,8 +1,9 @@
 //! A vault on this host's disk. Everything here blocks.
 use super::contents::Contents;
-use super::keyring::{self, Key, KeyPlace};
+use super::keyring::{self, Key, KeyPlace, Wanted};
 use super::sealed::{self, Head};
 use super::{Event, VaultError, audit};
+use crate::czekam;
 use crate::disk::{self, Lock};
 use crate::fault::Class;
 use std::os::unix::fs::MetadataExt;
@@ -32,6 +33,14 @@ impl Vault {
     /// # Errors
     /// A vault that is there already; a key or file that cannot be written.
     pub fn create(dir: &Path, place: Option<KeyPlace>) -> Result<Self, VaultError> {
+        Self::create_while(dir, place, &|| true)
+    }
+
+    /// As [`Vault::create`], for as long as it is wanted.
+    ///
+    /// # Errors
+    /// As [`Vault::create`].
+    pub fn create_while(dir: &Path, place: Option<KeyPlace>, wanted: Wanted<'_>) -> Result<Self, VaultError> {
         let path = file(dir);
         disk::private_dir(dir)?;
         let _lock = lock(dir)?;
@@ -40,14 +49,18 @@ impl Vault {
             return Err(VaultError::new(Class::Refused, sentence));
         }
         let id = uuid::Uuid::new_v4().simple().to_string();
-        let works = || keyring::keyring_works(&id);
+        let works = || keyring::keyring_works(&id, wanted);
         let place = match place {
             Some(KeyPlace::File) => KeyPlace::File,
             Some(KeyPlace::Keyring) => works().map(|()| KeyPlace::Keyring)?,
-            None => works().map_or(KeyPlace::File, |()| KeyPlace::Keyring),
+            None => match works() {
+                Ok(()) => KeyPlace::Keyring,
+                Err(error) if !wanted() => return Err(error),
+                Err(_) => KeyPlace::File,
+            },
         };
         let (head, key) = (Head::new(id, place), Key::random()?);
-        keyring::store(place, &path, &head.id, &key)?;
+        keyring::store(place, &path, &head.id, &key, wanted)?;
         let bytes = sealed::seal(&head, &Contents::default(), &key)?;
         disk::replace(&path, &bytes)?;
         Ok(Self { path, head, key, read: Arc::default() })
@@ -58,10 +71,18 @@ impl Vault {
     /// # Errors
     /// No vault, no key, or a key that is not this vault's.
     pub fn open(dir: &Path) -> Result<Self, VaultError> {
+        Self::open_while(dir, &|| true)
+    }
+
+    /// As [`Vault::open`], for as long as it is wanted.
+    ///
+    /// # Errors
+    /// As [`Vault::open`].
+    pub fn open_while(dir: &Path, wanted: Wanted<'_>) -> Result<Self, VaultError> {
         let path = file(dir);
         let bytes = bytes(&path)?;
         let head = sealed::head(&path, &bytes)?;
-        let key = keyring::load(head.key, &path, &head.id)?;
+        let key = keyring::load(head.key, &path, &head.id, wanted)?;
         sealed::open(&path, &bytes, &key)?;
         Ok(Self { path, head, key, read: Arc::default() })
     }
@@ -135,7 +156,7 @@ fn file(dir: &Path) -> PathBuf {
 }
 
 fn lock(dir: &Path) -> Result<Lock, VaultError> {
-    Ok(Lock::exclusive(&dir.join("vault.lock"))?)
+    Ok(czekam::lock("exclusive lock of the vault", &dir.join("vault.lock"))?)
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, VaultError> {

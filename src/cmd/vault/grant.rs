@@ -1,18 +1,30 @@
 //! `vault grant`, `revoke`.
-use super::{event, named, now, open};
+use super::{OWNER, dir, event, named, now, open};
 use crate::args::{VaultGrant, VaultRevoke};
+use crate::cmd::{Wanted, unless_stopped};
 use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use stado_fleet::vault::{Event, Secret, given};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// `vault grant`: the token goes to a file, never to the terminal.
 pub(crate) async fn grant(args: VaultGrant, env: &Env) -> Verb {
+    let dir = dir(&args.place, env)?;
+    unless_stopped(move |wanted| grant_in(&dir, args, wanted)).await
+}
+
+fn grant_in(dir: &Path, args: VaultGrant, wanted: &Wanted) -> Verb {
     let items: Vec<&str> = args.items.iter().map(String::as_str).collect();
     named("consumer", &[&args.consumer])?;
     named("item", &items)?;
-    let vault = open(&args.place, env)?;
+    if args.consumer == OWNER {
+        return Err(Failure::usage(format!(
+            "the consumer \"{OWNER}\" is this account itself, in the audit log; give the grant another name"
+        )));
+    }
+    let vault = open(dir, wanted)?;
     let before = vault.contents()?;
     let known = before.grants.contains_key(&args.consumer);
     if !known && args.token_file.is_none() {
@@ -46,7 +58,12 @@ pub(crate) async fn grant(args: VaultGrant, env: &Env) -> Verb {
 
 /// `vault revoke`.
 pub(crate) async fn revoke(args: VaultRevoke, env: &Env) -> Verb {
-    let vault = open(&args.place, env)?;
+    let dir = dir(&args.place, env)?;
+    unless_stopped(move |wanted| revoke_in(&dir, args, wanted)).await
+}
+
+fn revoke_in(dir: &Path, args: VaultRevoke, wanted: &Wanted) -> Verb {
+    let vault = open(dir, wanted)?;
     let (items, at): (BTreeSet<String>, _) = (args.items.iter().cloned().collect(), now());
     let contents = vault.contents()?;
     let holds = contents

@@ -1,12 +1,14 @@
 //! `vault init`, `put`, `get`, `remove`.
 use super::{dir, event, named, now, open};
 use crate::args::{KeyChoice, VaultGet, VaultInit, VaultPut, VaultRemove};
+use crate::cmd::{Wanted, unless_stopped};
 use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use stado_fleet::vault::{KeyPlace, Secret, Vault, given};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read};
+use std::path::Path;
 
 /// Largest value.
 const LARGEST: u64 = 64 << 10;
@@ -17,7 +19,8 @@ pub(crate) async fn init(args: VaultInit, env: &Env) -> Verb {
         KeyChoice::File => KeyPlace::File,
         KeyChoice::Keyring => KeyPlace::Keyring,
     });
-    let vault = Vault::create(&dir(&args.place, env)?, place)?;
+    let dir = dir(&args.place, env)?;
+    let vault = unless_stopped(move |wanted| Ok(Vault::create_while(&dir, place, &|| wanted.still())?)).await?;
     let key = vault.key_place().shown(vault.path());
     ui::line(format_args!("made the vault {}; its key is in {key}", vault.path().display()))?;
     ui::note("whoever loses the key loses what is in the vault: keep a copy of both, apart from each other");
@@ -26,11 +29,16 @@ pub(crate) async fn init(args: VaultInit, env: &Env) -> Verb {
 
 /// `vault put`: the value is never an argument.
 pub(crate) async fn put(args: VaultPut, env: &Env) -> Verb {
+    let dir = dir(&args.place, env)?;
+    unless_stopped(move |wanted| put_in(&dir, args, wanted)).await
+}
+
+fn put_in(dir: &Path, args: VaultPut, wanted: &Wanted) -> Verb {
     let tags: Vec<&str> = args.tags.iter().map(String::as_str).collect();
     named("item", &[&args.item])?;
     named("field", &[&args.field])?;
     named("tag", &tags)?;
-    let vault = open(&args.place, env)?;
+    let vault = open(dir, wanted)?;
     let value = if args.generate { Secret::random().map_err(Failure::here)? } else { from_input()? };
     if let Some(file) = &args.to {
         given(file, &value)?;
@@ -67,7 +75,12 @@ fn from_input() -> Result<Secret, Failure> {
 
 /// `vault get`.
 pub(crate) async fn get(args: VaultGet, env: &Env) -> Verb {
-    let vault = open(&args.place, env)?;
+    let dir = dir(&args.place, env)?;
+    unless_stopped(move |wanted| get_in(&dir, args, wanted)).await
+}
+
+fn get_in(dir: &Path, args: VaultGet, wanted: &Wanted) -> Verb {
+    let vault = open(dir, wanted)?;
     let contents = vault.contents()?;
     let value = contents.items.get(&args.item).and_then(|item| item.fields.get(&args.field)).ok_or_else(|| {
         Failure::not_found(format!("the vault has no {} of {}; see `stado vault list`", args.field, args.item))
@@ -79,7 +92,12 @@ pub(crate) async fn get(args: VaultGet, env: &Env) -> Verb {
 
 /// `vault remove`.
 pub(crate) async fn remove(args: VaultRemove, env: &Env) -> Verb {
-    let vault = open(&args.place, env)?;
+    let dir = dir(&args.place, env)?;
+    unless_stopped(move |wanted| remove_in(&dir, args, wanted)).await
+}
+
+fn remove_in(dir: &Path, args: VaultRemove, wanted: &Wanted) -> Verb {
+    let vault = open(dir, wanted)?;
     let at = now();
     let known = vault.contents()?.items.get(&args.item).is_some_and(|item| !item.deleted);
     if !known {

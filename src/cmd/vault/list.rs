@@ -1,15 +1,22 @@
 //! `vault list`.
-use super::open;
+use super::{dir, open};
 use crate::args::VaultList;
+use crate::cmd::{Wanted, unless_stopped};
 use crate::config::Env;
 use crate::exit::{Outcome, Verb};
 use crate::ui;
 use serde_json::{Value, json};
 use stado_fleet::vault::Contents;
+use std::path::Path;
 
 /// `vault list`: names, never values.
 pub(crate) async fn list(args: VaultList, env: &Env) -> Verb {
-    let vault = open(&args.place, env)?;
+    let dir = dir(&args.place, env)?;
+    unless_stopped(move |wanted| list_in(&dir, args, wanted)).await
+}
+
+fn list_in(dir: &Path, args: VaultList, wanted: &Wanted) -> Verb {
+    let vault = open(dir, wanted)?;
     let contents = vault.contents()?;
     if args.json {
         ui::json(&document(&contents, args.removed))?;

@@ -9,13 +9,14 @@ pub(crate) use items::{get, init, put, remove};
 pub(crate) use list::list;
 pub(crate) use serve::serve;
 
+use super::Wanted;
 use crate::args::{PairArgs, VaultPlace};
 use crate::config::{Env, FleetFile};
 use crate::exit::Failure;
 use stado_fleet::vault::contents::check_name;
 use stado_fleet::vault::{Event, Vault};
 use stado_resolver::http::tls::PairFiles;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Who this account's own commands are in the audit log.
 const OWNER: &str = "owner";
@@ -37,8 +38,8 @@ fn dir(place: &VaultPlace, env: &Env) -> Result<PathBuf, Failure> {
     }
 }
 
-fn open(place: &VaultPlace, env: &Env) -> Result<Vault, Failure> {
-    Ok(Vault::open(&dir(place, env)?)?)
+fn open(dir: &Path, wanted: &Wanted) -> Result<Vault, Failure> {
+    Ok(Vault::open_while(dir, &|| wanted.still())?)
 }
 
 /// Refuses what no name can be.

@@ -1,8 +1,8 @@
 //! `vault serve`.
-use super::open;
+use super::{dir, open};
 use crate::args::VaultServe;
 use crate::cmd::storage::cannot_listen;
-use crate::cmd::until_stopped;
+use crate::cmd::{unless_stopped, until_stopped};
 use crate::config::{Env, FleetFile, address, pair};
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
@@ -31,7 +31,8 @@ pub(crate) async fn serve(args: VaultServe, env: &Env) -> Verb {
     };
     let security = files.map_or_else(|| Ok(Security::plain()), Security::tls)?;
     security.check("the vault", bind).map_err(|e| Failure::config(e.to_string()))?;
-    let vault = open(&args.place, env)?;
+    let dir = dir(&args.place, env)?;
+    let vault = unless_stopped(move |wanted| open(&dir, wanted)).await?;
     let (scheme, path) = (security.scheme(), vault.path().display().to_string());
     let listener = TcpListener::bind(bind).await.map_err(|e| cannot_listen(bind, &e))?;
     let server = VaultServer::start(listener, vault, security).map_err(|e| Failure::config(e.to_string()))?;

@@ -2,14 +2,15 @@
 use super::{KEY, VARIABLE};
 use crate::config::{ConfigError, Env, FleetFile, wrong};
 use serde_json::{Map, Value, json};
-use stado_fleet::disk::{self, Lock};
+use stado_fleet::czekam;
+use stado_fleet::disk;
 use std::path::{Path, PathBuf};
 
 /// Far above any configuration file.
 const LARGEST: u64 = 16 << 20;
 
 /// Lets `change` change the databases by name, and writes the file when it says that it did. One writer at a time; the file is
-/// replaced whole, and is the owner's alone from then on, as other configuration files that are written here.
+/// replaced whole, under the mode that it has; a new one is the owner's alone.
 ///
 /// # Errors
 /// A file that is no configuration, or cannot be written; and whatever `change` refuses. Nothing is written then.
@@ -25,13 +26,14 @@ pub(crate) fn edit_databases<T, E: From<ConfigError>>(
     let named = FleetFile::find(env)?.home_of(env)?;
     // A link is followed: a configuration that is kept elsewhere stays there.
     let path = std::fs::canonicalize(&named).unwrap_or(named);
-    let _lock = Lock::exclusive(&lock(&path)).map_err(|e| ConfigError(e.to_string()))?;
+    let _lock =
+        czekam::lock("change of the configuration file", &lock(&path)).map_err(|e| ConfigError(e.to_string()))?;
     let mut root = read(&path)?;
     let databases = object(object(&mut root, "database_api", &path)?, "databases", &path)?;
     let (done, changed) = change(databases)?;
     if changed {
         let text = format!("{:#}\n", Value::Object(root));
-        disk::replace(&path, text.as_bytes()).map_err(|e| ConfigError(e.to_string()))?;
+        disk::rewrite(&path, text.as_bytes()).map_err(|e| ConfigError(e.to_string()))?;
     }
     Ok((done, path))
 }
@@ -96,6 +98,22 @@ mod tests {
         assert!(text.starts_with("{\n  \"z\": 1.50,\n  \"storage\"") && text.ends_with("}\n"), "{text}");
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["database_api"]["databases"]["orders"]["engine"], "sqlite");
+    }
+
+    #[test]
+    fn a_file_keeps_its_mode_and_a_new_one_is_the_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("c.json");
+        let env = Env::of([("HOME", home.path().to_str().unwrap()), ("STADO_CONFIG", file.to_str().unwrap())]);
+        let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o7777;
+        add(&env, "one").unwrap();
+        assert_eq!(mode(), 0o600);
+        for kept in [0o644, 0o640, 0o600] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(kept)).unwrap();
+            add(&env, &format!("db{kept}")).unwrap();
+            assert_eq!(mode(), kept);
+        }
     }
 
     #[test]

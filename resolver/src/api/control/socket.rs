@@ -1,7 +1,8 @@
 //! The Unix socket: private from its first instant, never in the place of a live one, removed only while it is ours
 //! (mesh contract §4, socket file).
 use rand::RngCore;
-use stado_fleet::disk::{self, DiskError, Lock};
+use stado_fleet::czekam;
+use stado_fleet::disk::{self, DiskError};
 use stado_fleet::fault::{Blame, Class, Faulty};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -144,7 +145,7 @@ pub fn bind_socket(path: &Path) -> Result<ControlSocket, SocketError> {
         disk::private_dir(dir)?;
     }
     // Two daemons that start together would both pass the probe.
-    let _turn = Lock::exclusive(&lock_path(path))?;
+    let _turn = czekam::lock("turn to bind the control socket", &lock_path(path))?;
     probe(path)?;
     let listener = listen(path).map_err(|error| failed("listen on", path, error))?;
     let identity = identity(path).map_err(|error| failed("look at", path, error))?;

@@ -1,6 +1,7 @@
 //! The directory behind the API (§2.2): objects as plain files, their metadata beside them. Everything here blocks.
 use super::name::Name;
 use sha2::{Digest, Sha256};
+use stado_fleet::czekam;
 use stado_fleet::disk::{self, DiskError, Lock, Staged};
 use stado_fleet::fault::Faulty;
 use stado_fleet::name::StoreVersion;
@@ -190,7 +191,9 @@ impl Objects {
 
     fn lock(&self, name: &Name) -> io::Result<Lock> {
         let hash = hex::encode(Sha256::digest(name.path()));
-        Lock::exclusive(&self.root.join(".locks").join(hash)).map_err(|e: DiskError| io::Error::other(e.to_string()))
+        let what = format!("exclusive lock of {name}");
+        let path = self.root.join(".locks").join(hash);
+        czekam::lock(&what, &path).map_err(|e: DiskError| io::Error::other(e.to_string()))
     }
 }
 
