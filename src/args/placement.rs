@@ -47,6 +47,9 @@ pub struct PlacementRecover {
     /// Go back, also where finishing is near
     #[arg(long)]
     pub undo: bool,
+    /// On the way back, release the claim also when the services do not come up where they were
+    #[arg(long)]
+    pub leave_down: bool,
     /// Go on without this host, which is gone for good: nothing is stopped or tidied there
     #[arg(long, value_name = "HOST")]
     pub without: Option<String>,

@@ -54,18 +54,27 @@ impl<'f> Remote<'f> {
     /// Runs a shell line there. Output past the limit ends the command ([`ExecOutput::cut`]). Whether the host was reached is
     /// recorded.
     pub(crate) async fn run(&self, line: &str, stdin: &[u8], limits: ExecLimits) -> Result<ExecOutput, Failure> {
+        if self.here {
+            return self.exec(line, stdin, limits).await;
+        }
         self.reachable()?;
+        self.say_waits();
+        let ran = self.exec(line, stdin, limits).await;
+        match &ran {
+            Ok(output) => self.record("observed", format!("ran a command over {}", output.path)),
+            Err(failure) => self.record("unreachable", failure.message.clone()),
+        }
+        ran
+    }
+
+    /// As [`Remote::run`], without a word: for one of many commands of the same verb.
+    pub(crate) async fn exec(&self, line: &str, stdin: &[u8], limits: ExecLimits) -> Result<ExecOutput, Failure> {
         if self.here {
             let home = self.fleet.host.stado_home.parent();
             return local::run((self.name.as_str(), home), line, stdin, limits).await;
         }
-        self.say_waits();
-        let ran = self.fleet.link.exec_cut(&self.name, self.paths, line, stdin, limits).await;
-        match &ran {
-            Ok(output) => self.record("observed", format!("ran a command over {}", output.path)),
-            Err(error) => self.record("unreachable", error.to_string()),
-        }
-        Ok(ran?)
+        self.reachable()?;
+        Ok(self.fleet.link.exec_cut(&self.name, self.paths, line, stdin, limits).await?)
     }
 
     /// The destination of a path, as declared; `None` for this host itself.

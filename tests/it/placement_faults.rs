@@ -5,7 +5,7 @@ use crate::support::process::{Process, signal_pid};
 use crate::support::strace::killed_at;
 use crate::support::{PATIENCE, wait_until};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const HOSTS: [&str; 4] = ["authority", "a", "b", "workstation"];
@@ -131,7 +131,7 @@ fn a_mover_that_dies_alone_leaves_commands_at_work_and_recover_waits_for_them() 
     let status = notes.placement("workstation", &["status"]).ok().stdout;
     assert!(status.contains(&format!("process {} is at work on it", mover.pid())), "{status}");
     let busy = notes.placement("workstation", &["recover"]).exits(1);
-    assert!(busy.stderr.contains("is at work on a placement transaction on this host"), "{}", busy.stderr);
+    assert!(busy.stderr.contains("is at work on it on this host"), "{}", busy.stderr);
     signal_pid(mover.pid(), Signal::KILL);
     mover.wait();
     // The command on b goes on without its mover, and would start the service beside the one on a.
@@ -186,4 +186,30 @@ fn an_interrupted_move_ends_the_step_at_work_and_goes_back() {
     let said = "Error: stopped by a signal before retire-source; notebook is back on a and the claim is released\n";
     assert!(mover.log().contains(said), "{}", mover.log());
     notes.is_wholly_on("a", 1);
+}
+
+#[test]
+fn a_claim_without_a_record_names_no_step_and_can_be_released_where_its_source_stays_down() {
+    needs!("sshd", "python3");
+    let mut notes = Notes::prepare(&HOSTS);
+    notes.fleet.registry["placement_profiles"][0]["hosts"]["a"]["probes"][0]["seconds"] = json!(1);
+    notes.fleet.registry["placement_transactions"] = json!([{
+        "id": "67e55044-10b1-426f-9247-bb680e5fe0c8", "profile": "notebook", "from_host": "a", "to_host": "b",
+        "started_at": "2026-08-20T10:00:00Z"
+    }]);
+    notes.fleet.push("authority").ok();
+    std::fs::remove_file(notes.home("a").file("notes.py")).unwrap();
+    let stuck = notes.placement("authority", &["recover"]).exits(1);
+    assert!(stuck.stderr.contains("notes does not answer at http://127.0.0.1:"), "{}", stuck.stderr);
+    let status = notes.placement("authority", &["status", "--json"]).ok().json();
+    let row = &status["transactions"][0];
+    assert_eq!((&row["step"], &row["back"]), (&Value::Null, &json!(true)), "{row}");
+    let told = row["explanation"].as_str().unwrap();
+    assert!(told.contains("no record of its steps") && told.contains("notes does not answer at"), "{told}");
+    assert!(notes.placement("authority", &["status"]).ok().stdout.contains(" step=-\n"));
+    let ended = notes.placement("authority", &["recover", "--leave-down", "--json"]).ok();
+    assert_eq!(ended.json()["recovered"][0]["status"], "restored", "{}", ended.stdout);
+    assert!(ended.stderr.contains("the services do not come up on a: "), "{}", ended.stderr);
+    assert_eq!(notes.registry().get("placement_transactions"), None);
+    assert!(notes.pid("b").is_none());
 }

@@ -57,6 +57,15 @@ pub enum Ended {
     Back,
 }
 
+/// What a person wishes of a recovery.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Back, also where forward is near.
+    pub undo: bool,
+    /// On the way back, the claim is released also when the source's services do not come up.
+    pub leave_down: bool,
+}
+
 /// Leads a new transaction to its end.
 ///
 /// # Errors
@@ -75,7 +84,7 @@ pub async fn forward(world: &mut dyn World, mut entry: Entry) -> Result<(), Plac
     }
 }
 
-/// Goes on where a transaction was cut off. `claimed`: the registry still names it. `undo`: back, also where forward is near.
+/// Goes on where a transaction was cut off. `claimed`: the registry still names it.
 ///
 /// # Errors
 /// It could not be brought to an end; the sentence says what stands.
@@ -83,14 +92,19 @@ pub async fn recover(
     world: &mut dyn World,
     mut entry: Entry,
     claimed: bool,
-    undo: bool,
+    wish: Wish,
 ) -> Result<Ended, PlacementError> {
     if !claimed {
-        return unclaimed(world, entry).await;
+        return unclaimed(world, entry, wish).await;
     }
-    if entry.back || undo || entry.step < Step::RetireSource {
+    if entry.back || wish.undo || entry.step < Step::RetireSource {
         let stopped = entry.step >= Step::StopSource;
-        back(world, &mut entry, !stopped).await.map_err(|error| stands(&entry, error))?;
+        if let Err(error) = back(world, &mut entry, !stopped, wish.leave_down).await {
+            entry.error = Some(error.sentence.clone());
+            // The journal has the way back already; why it was not finished is only said.
+            let _ = world.record(&entry).await;
+            return Err(stands(&entry, error));
+        }
         return Ok(Ended::Back);
     }
     let rest = [Step::StartDestination, Step::RetireSource, Step::Commit];
@@ -102,7 +116,7 @@ pub async fn recover(
 }
 
 /// The registry names no claim any more: the move was committed, or released, or another one came after it.
-async fn unclaimed(world: &mut dyn World, mut entry: Entry) -> Result<Ended, PlacementError> {
+async fn unclaimed(world: &mut dyn World, mut entry: Entry, wish: Wish) -> Result<Ended, PlacementError> {
     let placed = world.placed_on().await?;
     if placed == entry.claim.to_host && entry.step == Step::Commit {
         for step in [Step::StartDestination, Step::RetireSource] {
@@ -112,7 +126,7 @@ async fn unclaimed(world: &mut dyn World, mut entry: Entry) -> Result<Ended, Pla
         return Ok(Ended::Moved);
     }
     if placed == entry.claim.from_host {
-        back(world, &mut entry, true).await?;
+        back(world, &mut entry, true, wish.leave_down).await?;
         return Ok(Ended::Back);
     }
     world.forget().await?;
@@ -146,7 +160,7 @@ async fn tidy(world: &mut dyn World) {
 async fn failed(world: &mut dyn World, mut entry: Entry, error: PlacementError) -> PlacementError {
     entry.error = Some(error.sentence.clone());
     let (profile, from) = (entry.claim.profile.clone(), entry.claim.from_host.clone());
-    match back(world, &mut entry, false).await {
+    match back(world, &mut entry, false, false).await {
         Ok(()) => {
             let sentence = format!("{error}; {profile} is back on {from} and the claim is released");
             error.saying(sentence)
@@ -168,8 +182,8 @@ fn stands(entry: &Entry, error: PlacementError) -> PlacementError {
 
 /// Undoes what may have been done, in the order in which nothing runs twice. What must succeed ends it with an error, so that
 /// the claim stands; what is only left over costs a line. `revive`: the source's services are started although this
-/// transaction never stopped them, since a power cut may have.
-async fn back(world: &mut dyn World, entry: &mut Entry, revive: bool) -> Result<(), PlacementError> {
+/// transaction never stopped them, since a power cut may have. `leave_down`: that they come up need not succeed.
+async fn back(world: &mut dyn World, entry: &mut Entry, revive: bool, leave_down: bool) -> Result<(), PlacementError> {
     entry.back = true;
     if let Err(error) = world.record(entry).await {
         world.note(format!("the way back is not in the journal: {error}"));
@@ -182,8 +196,15 @@ async fn back(world: &mut dyn World, entry: &mut Entry, revive: bool) -> Result<
         world.act(Action::RouteBack).await?;
     }
     if begun(Step::StopSource) {
-        world.act(Action::EnableSource).await?;
-        world.act(Action::StartSource).await?;
+        for action in [Action::EnableSource, Action::StartSource] {
+            match world.act(action).await {
+                // Nothing runs on the destination by now.
+                Err(error) if leave_down && !error.uncertain => {
+                    world.note(format!("the services do not come up on {}: {error}", entry.claim.from_host));
+                }
+                done => done?,
+            }
+        }
     } else if revive && let Err(error) = world.act(Action::StartSource).await {
         world.note(format!("the transaction had not touched the services yet, and they do not come up: {error}"));
     }

@@ -9,10 +9,14 @@ pub fn explain(from: &str, to: &str, entry: Option<&Entry>) -> String {
              {to}, starts them on {from} and releases the claim"
         );
     };
+    if entry.unrecorded {
+        return unrecorded(from, to, entry.error.as_deref());
+    }
     let done = done(entry.step, from, to);
     match (&entry.error, entry.back || entry.step < Step::RetireSource) {
         (Some(error), _) => format!(
-            "it failed ({error}) and its way back was not finished: {done}; `stado placement recover` goes on with the way back"
+            "it failed ({error}) and its way back was not finished: {done}; `stado placement recover` goes on with the way \
+             back, and `--leave-down` ends it also when the services do not come up on {from}"
         ),
         (None, true) => format!("{done}; `stado placement recover` undoes it: the services stay on {from}"),
         (None, false) => {
@@ -21,6 +25,15 @@ pub fn explain(from: &str, to: &str, entry: Option<&Entry>) -> String {
             )
         }
     }
+}
+
+/// Nobody knows what its steps have done, only what became of the way back.
+fn unrecorded(from: &str, to: &str, error: Option<&str>) -> String {
+    let failed = error.map_or_else(|| "was cut off".to_owned(), |error| format!("was not finished ({error})"));
+    format!(
+        "this host has no record of its steps, and its way back {failed}; `stado placement recover` goes on with it: it stops \
+         the services on {to}, starts them on {from} and releases the claim (`--leave-down`: also when they do not come up)"
+    )
 }
 
 fn done(step: Step, from: &str, to: &str) -> String {
@@ -76,5 +89,12 @@ mod tests {
         }
         assert_eq!(said.len(), Step::ALL.len());
         assert!(explain("a", "b", None).contains("no record"));
+        let mut entry = Entry::unrecorded(claim);
+        let begun = explain("a", "b", Some(&entry));
+        assert!(begun.contains("no record of its steps, and its way back was cut off"), "{begun}");
+        entry.error = Some("starting on a: no".into());
+        let failed = explain("a", "b", Some(&entry));
+        assert!(failed.contains("was not finished (starting on a: no)") && failed.contains("--leave-down"), "{failed}");
+        assert!(!failed.contains("answered on b"), "no step is made up: {failed}");
     }
 }

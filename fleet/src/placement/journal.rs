@@ -70,17 +70,20 @@ pub struct Entry {
     /// Why it is on its way back.
     #[serde(default)]
     pub error: Option<String>,
+    /// Nobody here has a record of its steps, and `step` is only the furthest that may have been begun.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unrecorded: bool,
 }
 
 impl Entry {
     /// Nothing of it was done yet.
     pub fn new(claim: Claim) -> Self {
-        Self { claim, step: Step::Claim, back: false, error: None }
+        Self { claim, step: Step::Claim, back: false, error: None, unrecorded: false }
     }
 
     /// A transaction that the registry names and nobody here has a record of: whatever may have been done is undone.
     pub fn unrecorded(claim: Claim) -> Self {
-        Self { claim, step: Step::RetireSource, back: true, error: None }
+        Self { claim, step: Step::RetireSource, back: true, error: None, unrecorded: true }
     }
 }
 

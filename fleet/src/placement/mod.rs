@@ -17,7 +17,7 @@ mod unit;
 pub mod unit_file;
 pub mod units;
 
-pub use drive::{Action, Doing, Ended, World};
+pub use drive::{Action, Doing, Ended, Wish, World};
 pub use error::PlacementError;
 pub use explain::explain;
 pub use journal::{Entry, Journal, Step};

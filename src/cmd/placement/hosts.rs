@@ -1,8 +1,12 @@
 //! Shell text said to hosts: over the link, or to this host's own shell.
+use super::registry::lost;
+use crate::cmd::fleet::Fleet;
+use crate::cmd::remote::Remote;
+use crate::exit::Failure;
 use crate::ui;
 use stado_fleet::document::{Registry, Target};
 use stado_fleet::fault::{Blame, Class};
-use stado_fleet::link::{ExecLimits, Link, LinkError, RemoteStream};
+use stado_fleet::link::{ExecLimits, LinkError, RemoteStream};
 use stado_fleet::name::TargetName;
 use stado_fleet::placement::{PlacementError, Probe, probe, shell};
 use std::net::SocketAddr;
@@ -27,15 +31,15 @@ const AGAIN: Duration = Duration::from_millis(200);
 const ATTEMPT: Duration = Duration::from_secs(5);
 
 /// The hosts of a transaction.
-pub(super) struct Hosts {
-    pub(super) link: Link,
+pub(super) struct Hosts<'f> {
+    pub(super) fleet: &'f Fleet,
     pub(super) registry: Arc<Registry>,
     pub(super) me: Option<TargetName>,
     /// A host that is gone for good: nothing is said to it.
     pub(super) without: Option<String>,
 }
 
-impl Hosts {
+impl Hosts<'_> {
     /// Runs a script to its end; what it printed. `doing` is for the sentence.
     pub(super) async fn run(
         &self,
@@ -48,24 +52,19 @@ impl Hosts {
             ui::note(format_args!("{doing} on {host} is left out"));
             return Ok(String::new());
         }
-        let target = self.target(host)?;
-        let (status, stdout, stderr) = if self.is_here(target) {
-            let mut command = local(script);
-            command.stdin(Stdio::null()).kill_on_drop(true);
-            let late = || late(doing, host, within);
-            let output = timeout(within, command.output()).await.map_err(|_| late())?;
-            let output = output.map_err(|e| PlacementError::failed(format!("{doing} on {host}: /bin/sh: {e}")))?;
-            (output.status.code(), output.stdout, output.stderr)
-        } else {
-            let limits = ExecLimits { stdout: ANSWER, deadline: within };
-            let command = shell::command(script);
-            let run = self.link.exec(&target.name, &target.paths, &command, b"", limits);
-            let output = run.await.map_err(|e| unreached(doing, host, &e))?;
-            (output.status.and_then(|s| i32::try_from(s).ok()), output.stdout, output.stderr)
+        let told = |failure: Failure| {
+            let error = lost(failure);
+            let sentence = format!("{doing} on {host}: {error}");
+            error.saying(sentence)
         };
-        match status {
-            Some(0) => Ok(String::from_utf8_lossy(&stdout).into_owned()),
-            _ => Err(PlacementError::failed(format!("{doing} on {host}: {}", shell::last_words(&stderr)))),
+        let remote = Remote::of(self.fleet, &self.registry, host).map_err(lost)?;
+        let limits = ExecLimits { stdout: ANSWER, deadline: within };
+        let line = if remote.here { script.to_owned() } else { shell::command(script) };
+        let output = remote.exec(&line, b"", limits).await.map_err(told)?;
+        match output.status {
+            Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            _ if output.cut => Err(PlacementError::failed(format!("{doing} on {host}: it says too much"))),
+            _ => Err(PlacementError::failed(format!("{doing} on {host}: {}", shell::last_words(&output.stderr)))),
         }
     }
 
@@ -102,7 +101,7 @@ impl Hosts {
     async fn start(&self, host: &str, script: &str, doing: &str) -> Result<Pin<Box<dyn RemoteStream>>, PlacementError> {
         let target = self.target(host)?;
         if !self.is_here(target) {
-            let stream = self.link.exec_stream(&target.name, &target.paths, &shell::command(script), OPEN).await;
+            let stream = self.fleet.link.exec_stream(&target.name, &target.paths, &shell::command(script), OPEN).await;
             return stream.map_err(|e| unreached(doing, host, &e));
         }
         let mut command = local(script);
@@ -168,7 +167,7 @@ impl Hosts {
         if self.is_here(target) {
             return Ok(Box::pin(TcpStream::connect(address).await.map_err(|e| e.to_string())?));
         }
-        self.link.open(&target.name, &target.paths, address, ATTEMPT).await.map_err(|e| e.to_string())
+        self.fleet.link.open(&target.name, &target.paths, address, ATTEMPT).await.map_err(|e| e.to_string())
     }
 
     fn target(&self, host: &str) -> Result<&Target, PlacementError> {

@@ -68,8 +68,8 @@ impl Scene {
         Ok(())
     }
 
-    pub(super) fn hosts(&self, fleet: &Fleet) -> Hosts {
-        Hosts { link: fleet.link.clone(), registry: Arc::clone(&self.registry), me: self.me.clone(), without: None }
+    pub(super) fn hosts<'f>(&self, fleet: &'f Fleet) -> Hosts<'f> {
+        Hosts { fleet, registry: Arc::clone(&self.registry), me: self.me.clone(), without: None }
     }
 
     pub(super) fn mover<'f>(

@@ -29,7 +29,7 @@ const BLINK: Duration = Duration::from_secs(2);
 /// One transaction at work.
 pub(super) struct Mover<'f> {
     pub(super) fleet: &'f Fleet,
-    pub(super) hosts: Hosts,
+    pub(super) hosts: Hosts<'f>,
     pub(super) profile: Profile,
     pub(super) claim: Claim,
     /// The generation that the claim made.
@@ -44,12 +44,16 @@ pub(super) struct Mover<'f> {
 
 /// The right to move on this host, held until dropped.
 pub(super) fn alone(stado_home: &Path) -> Result<Lock, Failure> {
-    match Lock::try_exclusive(&Journal::below(stado_home).lock(), true)? {
+    let journal = Journal::below(stado_home);
+    match Lock::try_exclusive(&journal.lock(), true)? {
         LockAttempt::Held(lock) => Ok(lock),
         LockAttempt::Busy { pid } => {
             let who = pid.map_or("another process".to_owned(), |pid| format!("process {pid}"));
+            let ids: Vec<String> = journal.entries().into_iter().map(|entry| entry.claim.id).collect();
+            let which = if ids.is_empty() { "not claimed yet".to_owned() } else { ids.join(", ") };
             Err(Failure::refused(format!(
-                "{who} is at work on a placement transaction on this host; see `stado placement status`"
+                "another placement transaction is active: {which}; {who} is at work on it on this host, see `stado placement \
+                 status`"
             )))
         }
     }

@@ -8,13 +8,14 @@ use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use serde_json::{Value, json};
 use stado_fleet::edit::{self, Claim};
-use stado_fleet::placement::{Ended, Entry, Journal, Profile, Step, drive};
+use stado_fleet::placement::{Ended, Entry, Journal, Profile, Step, Wish, drive};
 
 /// `placement recover`: every transaction that was cut off comes to its end.
 pub(crate) async fn recover(args: PlacementRecover, env: &Env) -> Verb {
     let fleet = Fleet::open(env)?;
     let mut words = vec!["recover"];
     words.extend(args.undo.then_some("--undo"));
+    words.extend(args.leave_down.then_some("--leave-down"));
     words.extend(args.without.iter().flat_map(|host| ["--without", host.as_str()]));
     words.extend(args.json.then_some("--json"));
     if let Some(done) = elsewhere::run(&fleet, &words).await? {
@@ -39,7 +40,7 @@ pub(crate) async fn recover(args: PlacementRecover, env: &Env) -> Verb {
         let mut mover = scene.mover(&fleet, &profile, entry.claim.clone(), interrupted.clone());
         mover.hosts.without.clone_from(&args.without);
         let undo = args.undo || args.without.as_ref() == Some(&entry.claim.to_host);
-        let how = drive::recover(&mut mover, entry, claimed, undo).await?;
+        let how = drive::recover(&mut mover, entry, claimed, Wish { undo, leave_down: args.leave_down }).await?;
         ended.push(told(&mover, how, args.json)?);
     }
     if args.json {
@@ -72,7 +73,7 @@ fn lost_source(args: &PlacementRecover, entry: &Entry, claimed: bool) -> Result<
     if goes_back && args.without.as_ref() == Some(from_host) {
         return Err(Failure::refused(format!(
             "{profile} and its state are on {from_host}, and this transaction can only go back there; it ends when the host \
-             is reached again"
+             is reached again, or with --leave-down, which leaves them down there"
         )));
     }
     Ok(())

@@ -65,7 +65,7 @@ impl Row {
         let mut row = serde_json::to_value(&self.claim).map_err(|e| Failure::here(e.to_string()))?;
         let entry = self.entry.as_ref();
         let more = json!({
-            "active": self.active, "step": entry.map(|e| e.step), "back": entry.map(|e| e.back),
+            "active": self.active, "step": self.recorded().map(|e| e.step), "back": entry.map(|e| e.back),
             "error": entry.and_then(|e| e.error.clone()), "mover_pid": self.mover, "explanation": self.explanation,
         });
         if let (Some(row), Value::Object(more)) = (row.as_object_mut(), more) {
@@ -74,9 +74,14 @@ impl Row {
         Ok(row)
     }
 
+    /// The entry, where the step in it is one that was begun.
+    fn recorded(&self) -> Option<&Entry> {
+        self.entry.as_ref().filter(|entry| !entry.unrecorded)
+    }
+
     fn text(&self) -> String {
         let Claim { id, profile, from_host, to_host, started_at } = &self.claim;
-        let step = self.entry.as_ref().map_or("-", |entry| entry.step.word());
+        let step = self.recorded().map_or("-", |entry| entry.step.word());
         format!(
             "{profile}: {from_host} -> {to_host}  transaction={id} started={started_at} step={step}\n    {}\n",
             self.explanation

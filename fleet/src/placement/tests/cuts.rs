@@ -1,6 +1,6 @@
 //! Whatever is cut, and however often: then recovered, the services are wholly moved or wholly back, and the claim is gone.
 use super::sim::{Fault, Sim};
-use crate::placement::drive::{forward, recover};
+use crate::placement::drive::{Wish, forward, recover};
 use crate::placement::{Action, Ended, Entry, PlacementError, Step};
 use futures_util::FutureExt;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn pick_up(sim: &mut Sim, undo: bool) -> Option<Result<Ended, PlacementError>> {
         None if claimed => Entry::unrecorded(Sim::claim()),
         None => return Some(Ok(if sim.committed { Ended::Moved } else { Ended::Back })),
     };
-    recover(sim, entry, claimed, undo).now_or_never()
+    recover(sim, entry, claimed, Wish { undo, ..Wish::default() }).now_or_never()
 }
 
 fn settled(sim: &Sim) {
@@ -156,6 +156,29 @@ fn a_claim_without_a_record_is_undone_from_any_cut() {
             sim.power_cut();
             assert_eq!(recovered(&mut sim), Ended::Back);
         }
+    }
+}
+
+#[test]
+fn where_the_source_does_not_come_up_the_claim_is_released_for_whoever_asks_and_nothing_runs_twice() {
+    for recorded in [true, false] {
+        let mut sim = Sim::new();
+        sim.faults.insert(Action::Forward(Step::RetireSource), Fault::Before);
+        sim.faults.insert(Action::StartSource, Fault::Before);
+        forward(&mut sim, Entry::new(Sim::claim())).now_or_never().unwrap().unwrap_err();
+        if !recorded {
+            sim.journal = None;
+        }
+        sim.faults.insert(Action::StartSource, Fault::Before);
+        let stands = pick_up(&mut sim, false).unwrap().unwrap_err();
+        assert!(sim.claimed && stands.sentence.contains("may still stand"), "{stands}");
+        let entry = sim.journal.clone().unwrap();
+        assert_eq!((entry.unrecorded, entry.error.as_deref()), (!recorded, Some("StartSource failed")));
+        sim.faults.insert(Action::StartSource, Fault::Before);
+        let wish = Wish { leave_down: true, ..Wish::default() };
+        assert_eq!(recover(&mut sim, entry, true, wish).now_or_never(), Some(Ok(Ended::Back)));
+        assert!(!sim.claimed && sim.journal.is_none() && !sim.to.running && !sim.to.enabled, "{sim:#?}");
+        assert_eq!(sim.notes, ["the services do not come up on from: StartSource failed"]);
     }
 }
 
