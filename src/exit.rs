@@ -140,6 +140,6 @@ mod tests {
         let line = classification(&Failure::new(Class::InfraDown, Blame::Remote, "x"));
         assert!(line.ends_with("— our failure [infra_down]; retry later"), "{line}");
         let line = classification(&Failure::usage("x"));
-        assert!(line.ends_with("— your request or credentials [usage]; retrying will not help"), "{line}");
+        assert!(line.ends_with("— your request or credentials [refused]; retrying will not help"), "{line}");
     }
 }

@@ -67,9 +67,8 @@ impl Class {
             Self::RateLimit => "rate_limit",
             Self::Timeout => "timeout",
             Self::InfraDown => "infra_down",
-            Self::Refused => "refused",
-            Self::Moved => "moved",
-            Self::Usage => "usage",
+            // The contract has no words for the last two: their exit codes, 75 and 2, are their own.
+            Self::Refused | Self::Moved | Self::Usage => "refused",
             Self::Unknown => "unknown",
         }
     }

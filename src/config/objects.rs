@@ -161,7 +161,8 @@ fn verifying(file: &FleetFile, env: &Env, host: &HostConfig) -> Result<Option<Ve
     let ca_file: Option<PathBuf> =
         file.text("object_api.skarbiec.ca_file")?.map(|text| env.expand(&text)).transpose()?;
     let config = BrokerConfig {
-        address: Address::parse(&url).map_err(|e| ConfigError(format!("object_api.skarbiec.url: {e}")))?,
+        address: Address::parse("Skarbiec URL", &url)
+            .map_err(|e| ConfigError(format!("object_api.skarbiec.url: {e}")))?,
         consumer: VERIFIER.into(),
         token_file: env.expand(&token_file)?,
         ca_file,

@@ -5,7 +5,7 @@ use stado_fleet::fault::Class;
 use stado_fleet::last_good::LastGood;
 use stado_fleet::store::history::Writer;
 use stado_fleet::store::local::{LocalStore, registry_key};
-use stado_fleet::store::object::{Address, ObjectConfig, ObjectStore, REGISTRY_OBJECT, Routes};
+use stado_fleet::store::object::{Address, ObjectConfig, ObjectStore, REGISTRY_OBJECT, Routes, STORAGE_URL};
 use stado_fleet::store::{Expected, RegistryStore, StoreError, StoreFuture, Stored, Swap};
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Storage {
         let missing = |key: &str| format!("storage.backend is stado and {key} is not set; it must be set");
         let url = self.stado_url.as_deref().ok_or_else(|| missing("storage.stado.url"))?;
         Ok(ObjectConfig {
-            address: Address::parse(url)?,
+            address: Address::parse(STORAGE_URL, url)?,
             token_file: self.stado_token_file.clone().ok_or_else(|| missing("storage.stado.token_file"))?,
             ca_file: self.stado_ca_file.clone(),
         })

@@ -108,7 +108,7 @@ fn a_program_that_is_run_is_registered_while_it_listens_and_its_end_is_passed_on
 fn what_clap_refuses_ends_with_2_in_the_voice_of_the_contract_and_1_for_devmesh() {
     let home = Home::new();
     let stado = run(&mut home.command(STADO, &["registry", "push"])).exits(2);
-    assert!(stado.stderr.starts_with("Error: ") && stado.stderr.contains("[usage]"), "{}", stado.stderr);
+    assert!(stado.stderr.starts_with("Error: ") && stado.stderr.contains("[refused]"), "{}", stado.stderr);
     let devmesh = home.devmesh(&["services", "list", "--max-output-rows", "-1"]).exits(1);
     assert!(devmesh.stderr.starts_with("error: "), "{}", devmesh.stderr);
     assert!(home.devmesh(&["--help"]).ok().stdout.contains("services"));

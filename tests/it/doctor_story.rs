@@ -175,5 +175,24 @@ fn the_doctor_looks_at_the_tokens_of_the_object_api() {
     home.write(".stado/two", "token-two");
     assert_eq!(detail(), ("ok".into(), "serves 2 namespace(s); 2 token file(s) can be used".into()));
     let printed = home.stado(&["doctor", "--json"]).stdout;
+    home.write(".stado/config.json", "{ no configuration");
+    let run = home.stado(&["doctor", "--json", "--deployment-preflight", "--release-verification"]).exits(1);
+    let report = run.json();
+    let found = rows(&report);
+    assert!(
+        found.iter().any(|row| row.0 == "registry" && row.1 == "fail" && row.2.contains("invalid stado config file"))
+    );
+    for id in [
+        "placement",
+        "object-auth",
+        "queue-control",
+        "resolver",
+        "databases",
+        "placement-transaction",
+        "hosts",
+        "managed-versions",
+    ] {
+        assert!(found.contains(&(id, "skip", "this host's configuration could not be read")), "{id}: {report}");
+    }
     assert!(!printed.contains("token-one") && !printed.contains("token-two"));
 }

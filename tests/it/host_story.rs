@@ -213,4 +213,9 @@ fn a_host_without_a_path_says_how_to_declare_one() {
         let run = home.stado(&["host", verb, "worker"]).exits(1);
         assert!(run.stderr.contains("stado registry host path set worker primary --ssh"), "{}", run.stderr);
     }
+    // This host needs no path to itself, nor one that works: nobody listens at the one that it declares.
+    let ping = home.stado(&["host", "ping", "authority", "--json"]).ok().json();
+    assert_eq!((&ping["status"], &ping["paths"][0]["status"]), (&"here".into(), &"failed".into()), "{ping}");
+    let text = home.stado(&["host", "ping", "authority"]).ok().stdout;
+    assert!(text.ends_with("authority is this host\n"), "{text}");
 }

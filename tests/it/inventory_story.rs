@@ -169,6 +169,16 @@ fn a_beacon_grows_old_with_its_daemon_and_is_remembered_when_the_host_is_gone() 
         assert_eq!((&row["status"], &row["age_seconds"]), (&"undeclared".into(), &Value::Null), "{row}");
     }
     fleet.host("worker").kill9();
+    let worker = &fleet.host("worker").home;
+    let state = worker.read(".stado/resolver-state.json");
+    worker.write(".stado/resolver-state.json", &state[..state.len() / 2]);
+    let damaged = beacon(&mut fleet, "worker");
+    assert_eq!(damaged["status"], "unread", "{damaged}");
+    assert!(
+        damaged["detail"].as_str().unwrap().contains("resolver-state.json says nothing: it is damaged: "),
+        "{damaged}"
+    );
+    fleet.host("worker").home.write(".stado/resolver-state.json", &state);
     wait_until("the beacon is stale", PATIENCE, || beacon(&mut fleet, "worker")["status"] == "stale");
     let last = beacon(&mut fleet, "worker");
     fleet.host("worker").sshd.as_mut().unwrap().down();

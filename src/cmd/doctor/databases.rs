@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const ABOUT: (&str, &str) = ("databases", "Databases");
+pub(super) const ABOUT: (&str, &str) = ("databases", "Databases");
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The question whether TLS is spoken: every PostgreSQL answers it with one byte before anybody says who they are.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];

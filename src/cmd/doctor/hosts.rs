@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-const TRANSACTION: (&str, &str) = ("placement-transaction", "Placement in progress");
-const HOSTS: (&str, &str) = ("hosts", "Hosts reached");
-const VERSIONS: (&str, &str) = ("managed-versions", "Declared versions");
+pub(super) const TRANSACTION: (&str, &str) = ("placement-transaction", "Placement in progress");
+pub(super) const HOSTS: (&str, &str) = ("hosts", "Hosts reached");
+pub(super) const VERSIONS: (&str, &str) = ("managed-versions", "Declared versions");
 const PATIENCE: Duration = Duration::from_secs(15);
 const INVENTORY: Duration = Duration::from_secs(120);
 /// Hosts that are tried at a time.

@@ -31,11 +31,22 @@ pub(crate) async fn doctor(args: DoctorArgs, env: &Env) -> Verb {
     report.failure().map_or(Ok(Outcome::Done), |sentence| Err(Failure::here(sentence)))
 }
 
+/// The checks that need this host's configuration, and the ones that were asked for beside them.
+fn skipped(args: &DoctorArgs) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let always = [placement::ABOUT, object_auth::ABOUT, queue::ABOUT, resolver::ABOUT, databases::ABOUT];
+    let preflight = [hosts::TRANSACTION, hosts::HOSTS].into_iter().filter(|_| args.deployment_preflight);
+    always.into_iter().chain(preflight).chain([hosts::VERSIONS].into_iter().filter(|_| args.release_verification))
+}
+
 /// What the fleet's side of this host needs. A host that is the mesh alone has nothing to check there.
 async fn of_fleet(args: &DoctorArgs, env: &Env) -> Vec<Check> {
     let fleet = match Fleet::open(env) {
         Ok(fleet) => fleet,
-        Err(failure) => return vec![registry::unreadable(&failure)],
+        Err(failure) => {
+            let mut checks = vec![registry::unreadable(&failure)];
+            checks.extend(skipped(args).map(|about| Check::skip(about, "this host's configuration could not be read")));
+            return checks;
+        }
     };
     let (check, answer) = registry::check(&fleet).await;
     let mut checks = vec![check];

@@ -7,7 +7,7 @@ use stado_fleet::fault::Class;
 use stado_fleet::store::object::read_token;
 use std::time::Duration;
 
-const ABOUT: (&str, &str) = ("object-auth", "Object API authorization");
+pub(super) const ABOUT: (&str, &str) = ("object-auth", "Object API authorization");
 const MODE: &str = "Make it a regular file of this account alone with the token in one line (chmod 600).";
 /// An object API that takes longer than that is told as one that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);

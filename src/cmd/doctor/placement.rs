@@ -7,7 +7,7 @@ use stado_fleet::document::{Document, Registry};
 use stado_fleet::name::{Endpoint, TargetName};
 use std::net::SocketAddr;
 
-const ABOUT: (&str, &str) = ("placement", "Placement");
+pub(super) const ABOUT: (&str, &str) = ("placement", "Placement");
 
 /// A port of this host, and what is expected of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

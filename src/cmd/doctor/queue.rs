@@ -5,7 +5,7 @@ use serde_json::Value;
 use stado_fleet::authority::Answer;
 use stado_fleet::document::Document;
 
-const ABOUT: (&str, &str) = ("queue-control", "Queue control");
+pub(super) const ABOUT: (&str, &str) = ("queue-control", "Queue control");
 
 pub(super) fn checks(answer: Option<&Answer>) -> Vec<Check> {
     match answer {

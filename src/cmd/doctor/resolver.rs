@@ -4,7 +4,7 @@ use crate::cmd::fleet::Fleet;
 use stado_fleet::authority::Answer;
 use stado_fleet::ledger::{Publisher, ResolverState, never_sentence};
 
-const ABOUT: (&str, &str) = ("resolver", "Resolver");
+pub(super) const ABOUT: (&str, &str) = ("resolver", "Resolver");
 const START: &str = "Start it with `stado resolver serve`.";
 
 pub(super) fn check(fleet: &Fleet, answer: Option<&Answer>) -> Check {

@@ -35,8 +35,8 @@ pub(crate) async fn ping(args: HostPingArgs, env: &Env) -> Verb {
     let fleet = Fleet::open(env)?;
     let answer = fleet.read(true).await?;
     let remote = Remote::of(&fleet, &answer.snapshot.valid.registry, &args.target)?;
-    if remote.paths.is_empty() && remote.here {
-        return here(&args, &remote);
+    if remote.here {
+        return here(&args, &remote, &fleet.link, limit).await;
     }
     remote.reachable()?;
     remote.say_waits();
@@ -57,14 +57,17 @@ pub(crate) async fn ping(args: HostPingArgs, env: &Env) -> Verb {
     outcome
 }
 
-/// This host, which nobody else reaches either.
-fn here(args: &HostPingArgs, remote: &Remote<'_>) -> Verb {
+/// This host, which needs no path to itself; those by which others reach it are told.
+async fn here(args: &HostPingArgs, remote: &Remote<'_>, link: &Link, limit: Duration) -> Verb {
     let target = &remote.name;
+    let tried = try_all(link, remote.paths, limit).await;
     if args.json {
-        ui::json(&json!({"target": target, "status": "here", "over": null, "paths": []}))?;
-    } else {
-        ui::line(format_args!("{target} is this host, and declares no SSH connection path"))?;
+        ui::json(&json!({"target": target, "status": "here", "over": null, "paths": tried}))?;
+        return Ok(Outcome::Done);
     }
+    ui::print(&tried.iter().map(ToString::to_string).collect::<String>())?;
+    let paths = if tried.is_empty() { ", and declares no SSH connection path" } else { "" };
+    ui::line(format_args!("{target} is this host{paths}"))?;
     Ok(Outcome::Done)
 }
 

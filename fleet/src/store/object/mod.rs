@@ -12,7 +12,7 @@ pub(crate) mod token;
 pub use super::http::Origin;
 pub use api::{ObjectApi, Stat};
 pub use name::ObjectName;
-pub use origin::Address;
+pub use origin::{Address, STORAGE_URL};
 pub use registry::{ObjectStore, REGISTRY_OBJECT};
 pub use token::read as read_token;
 

@@ -3,7 +3,8 @@ use super::Routes;
 use crate::store::http::{Origin, is_loopback};
 use url::Url;
 
-const REFUSED: &str = "Stado storage URL must be an HTTPS origin or authenticated HTTP loopback";
+/// `storage.stado.url`, in sentences.
+pub const STORAGE_URL: &str = "Stado storage URL";
 
 /// `storage.stado.url`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,18 +21,18 @@ pub enum Address {
 }
 
 impl Address {
-    /// Parses `storage.stado.url`.
+    /// Parses `storage.stado.url`, or another URL of the kind, called `what`.
     ///
     /// # Errors
     /// The sentence of §2.4 for anything that is neither an HTTPS origin nor HTTP on loopback.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let url = Url::parse(text).map_err(|e| format!("{REFUSED}: {text:?}: {e}"))?;
+    pub fn parse(what: &str, text: &str) -> Result<Self, String> {
+        let refused = format!("{what} must be an HTTPS origin or authenticated HTTP loopback");
+        let url = Url::parse(text).map_err(|e| format!("{refused}: {text:?}: {e}"))?;
         match url.scheme() {
-            "stado" => service(&url).ok_or_else(|| {
-                format!("Stado storage URL {text:?} must be stado://service/<name>?consumer=<consumer>")
-            }),
-            "http" | "https" => origin(&url).map(Self::At).ok_or_else(|| REFUSED.to_owned()),
-            _ => Err(REFUSED.to_owned()),
+            "stado" => service(&url)
+                .ok_or_else(|| format!("{what} {text:?} must be stado://service/<name>?consumer=<consumer>")),
+            "http" | "https" => origin(&url).map(Self::At).ok_or(refused),
+            _ => Err(refused),
         }
     }
 
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Result<String, String> {
-        Address::parse(text)?.origin(&NoRoutes).map(|o| o.to_string())
+        Address::parse(STORAGE_URL, text)?.origin(&NoRoutes).map(|o| o.to_string())
     }
 
     #[test]
@@ -82,14 +83,17 @@ mod tests {
             "https://x/?q",
             "https://x/#f",
         ] {
-            assert_eq!(shown(bad).unwrap_err(), REFUSED, "{bad}");
+            let refused = "Stado storage URL must be an HTTPS origin or authenticated HTTP loopback";
+            assert_eq!(shown(bad).unwrap_err(), refused, "{bad}");
         }
-        assert!(shown("18776").unwrap_err().starts_with(REFUSED));
+        assert!(shown("18776").unwrap_err().starts_with("Stado storage URL must be an HTTPS origin"));
+        let other = Address::parse("Skarbiec URL", "http://vault.example").unwrap_err();
+        assert_eq!(other, "Skarbiec URL must be an HTTPS origin or authenticated HTTP loopback");
     }
 
     #[test]
     fn a_service_is_found_at_each_use() {
-        let address = Address::parse("stado://service/stado-object-api?consumer=agent").unwrap();
+        let address = Address::parse(STORAGE_URL, "stado://service/stado-object-api?consumer=agent").unwrap();
         assert_eq!(address, Address::Service { service: "stado-object-api".into(), consumer: "agent".into() });
         // Fleet contract §8, failure 28: nothing published yet is a sentence, not an address without a base.
         assert!(address.origin(&NoRoutes).unwrap_err().contains("stado resolver status"));
@@ -99,7 +103,7 @@ mod tests {
             "stado://other/x?consumer=a",
             "stado://service/a/b?consumer=c",
         ] {
-            assert!(Address::parse(bad).is_err(), "{bad}");
+            assert!(Address::parse(STORAGE_URL, bad).is_err(), "{bad}");
         }
     }
 }

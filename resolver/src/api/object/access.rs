@@ -1,7 +1,7 @@
 //! Who may do what: each namespace has one token, and prefixes that it covers (fleet contract §7.2).
 use super::boundary::{Boundary, Closed, Digest256, Verifying};
 use sha2::{Digest, Sha256};
-use stado_fleet::store::object::read_token;
+use stado_fleet::store::object::{ObjectName, read_token};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use subtle::ConstantTimeEq;
@@ -102,9 +102,12 @@ impl Access {
     /// Namespaces by name, and what reads their tokens in the vault.
     ///
     /// # Errors
-    /// A sentence: two prefixes of one namespace that cover the same key, or a token in a vault that is not configured.
+    /// A sentence: a name that no object can have, two prefixes of one namespace that cover the same key, a token of two
+    /// namespaces, or one in a vault that is not configured.
     pub fn new(namespaces: BTreeMap<String, Namespace>, verifier: Option<Verifying>) -> Result<Self, String> {
+        shared(&namespaces)?;
         for (name, namespace) in &namespaces {
+            named(name, namespace)?;
             for (i, prefix) in namespace.prefixes.iter().enumerate() {
                 if let Some(other) = namespace.prefixes.iter().take(i).find(|other| other.overlaps(prefix)) {
                     return Err(format!(
@@ -137,6 +140,30 @@ impl Access {
     /// The names, sorted.
     pub fn names(&self) -> Vec<&str> {
         self.namespaces.keys().map(String::as_str).collect()
+    }
+
+    /// What is wrong with the token files, a sentence each: they are read at each request, and what cannot be used then is
+    /// told before. Reads files.
+    pub(super) fn unusable(&self) -> Vec<String> {
+        let mut seen: BTreeMap<Vec<u8>, &str> = BTreeMap::new();
+        let mut told = Vec::new();
+        for (name, namespace) in &self.namespaces {
+            let Token::File(file) = &namespace.token else { continue };
+            match read_token(file).map(|token| Sha256::digest(token).to_vec()) {
+                Err(why) => told.push(format!("object API: namespace {name} is closed: {why}")),
+                Ok(digest) => match seen.get(&digest) {
+                    Some(other) => told.push(format!(
+                        "object API: the namespaces {other} and {name} have the same token, so that it opens both; write another \
+                         one into {}",
+                        file.display()
+                    )),
+                    None => {
+                        seen.insert(digest, name);
+                    }
+                },
+            }
+        }
+        told
     }
 
     /// Begins to look whether the vault can be asked. Must run inside a runtime.
@@ -201,6 +228,36 @@ impl Access {
     }
 }
 
+/// Refuses a namespace, and prefixes, that no object's name can begin with.
+fn named(name: &str, namespace: &Namespace) -> Result<(), String> {
+    let sound = |key: &str| ObjectName::parse(&format!("stado://{name}/{key}"));
+    sound("x").map_err(|why| format!("object_api.namespaces.{name} can have no object: {why}"))?;
+    for Prefix { prefix, .. } in &namespace.prefixes {
+        let subtree = prefix.is_empty() || prefix.ends_with('/');
+        sound(&if subtree { format!("{prefix}x") } else { prefix.clone() })
+            .map_err(|why| format!("object_api.namespaces.{name}: the prefix {prefix:?} covers no object: {why}"))?;
+    }
+    Ok(())
+}
+
+/// Refuses a token that is declared for two namespaces: whoever has it would have both.
+fn shared(namespaces: &BTreeMap<String, Namespace>) -> Result<(), String> {
+    let mut seen: Vec<(&str, &Token)> = Vec::new();
+    for (name, Namespace { token, .. }) in namespaces {
+        if let Some((other, _)) = seen.iter().find(|(_, known)| *known == token) {
+            let what = match token {
+                Token::File(file) => format!("token_file {}", file.display()),
+                Token::Vault { item } => format!("item {item} of the vault"),
+            };
+            return Err(format!(
+                "object_api.namespaces.{other} and object_api.namespaces.{name} have the same {what}; give each its own token"
+            ));
+        }
+        seen.push((name, token));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,6 +286,53 @@ mod tests {
         for overlapping in [["queue/", "queue/a"], ["queue/a/", "queue/"], ["", "x"], ["x", "x"]] {
             assert!(access(&overlapping).unwrap_err().contains("overlap"), "{overlapping:?}");
         }
+    }
+
+    #[test]
+    fn what_no_object_can_be_called_is_refused() {
+        let one = |name: &str, covered: &str| {
+            let namespace = Namespace { token: Token::File("/none".into()), prefixes: vec![prefix(covered)] };
+            Access::new([(name.to_owned(), namespace)].into(), None).map(|_| ())
+        };
+        for (name, covered) in [("a", ""), ("a-1", "queue/"), ("a", "registry.json"), ("a", "x/y/")] {
+            assert_eq!(one(name, covered), Ok(()), "{name} {covered}");
+        }
+        for name in ["public", "N_x", "", "a/b", "a.b"] {
+            assert!(one(name, "x").unwrap_err().starts_with("object_api.namespaces."), "{name}");
+        }
+        for covered in ["../", "..", "a/../b/", "/", "/x", "a//", "./", "a\\b"] {
+            assert!(one("a", covered).unwrap_err().contains("covers no object"), "{covered}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_one_namespaces() {
+        let two = |one: Token, two: Token| {
+            let namespace = |token| Namespace { token, prefixes: vec![prefix("")] };
+            Access::new([("a".to_owned(), namespace(one)), ("b".to_owned(), namespace(two))].into(), None)
+        };
+        let file = |name: &str| Token::File(name.into());
+        let same = two(file("/t"), file("/t")).unwrap_err();
+        assert!(same.contains("namespaces.a and object_api.namespaces.b have the same token_file /t"), "{same}");
+        let item = || Token::Vault { item: "x".into() };
+        assert!(two(item(), item()).unwrap_err().contains("the same item x of the vault"));
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let write = |name: &str, text: &str, mode: u32| {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::write(path(name), text).unwrap();
+            std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let told = || two(Token::File(path("a")), Token::File(path("b"))).unwrap().unusable();
+        write("a", "one", 0o600);
+        write("b", "two", 0o600);
+        assert_eq!(told(), [""; 0]);
+        write("b", "one\n", 0o600);
+        assert!(told()[0].contains("the namespaces a and b have the same token"), "{:?}", told());
+        write("b", "two", 0o644);
+        let open = told();
+        assert!(open.len() == 1 && open[0].starts_with("object API: namespace b is closed: "), "{open:?}");
+        assert!(open[0].contains("must be owner-only (chmod 600)"), "{open:?}");
     }
 
     #[tokio::test]

@@ -26,7 +26,7 @@ pub(super) struct Request {
     pub(super) metadata: Option<String>,
     /// Bytes of the body.
     pub(super) length: Option<u64>,
-    /// For a name that is not this host's loopback.
+    /// For a name that is not this host's loopback, or for none.
     pub(super) foreign: bool,
     /// From a page in a browser.
     pub(super) browser: bool,
@@ -96,7 +96,7 @@ fn request(parsed: &httparse::Request<'_, '_>) -> Option<Request> {
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
         first.entry(key.into_owned()).or_insert_with(|| value.into_owned());
     }
-    let foreign = values("host").flatten().any(|host| !is_loopback_authority(host));
+    let foreign = !values("host").flatten().any(is_loopback_authority);
     Some(Request {
         method: method.to_owned(),
         path: path.to_owned(),

@@ -49,7 +49,9 @@ impl Api {
             ("GET", "/healthz" | "/livez") => Some(self.health().await),
             ("GET", "/api/object/list") => Some(self.list(request).await),
             ("GET", "/api/object" | "/api/object/stat" | "/api/release/object") | ("PUT" | "DELETE", "/api/object") => {
-                let Some(uri) = request.query.get("uri") else { return Some(Answer::error(400, "uri is required")) };
+                let Some(uri) = request.query.get("uri").filter(|uri| !uri.is_empty()) else {
+                    return Some(Answer::error(400, "uri is required"));
+                };
                 let Some(name) = Name::parse(uri) else {
                     let why = format!("{uri:?} is no object: it must be stado://<namespace>/<key>");
                     return Some(Answer::error(400, &why));
@@ -92,7 +94,7 @@ impl Api {
     }
 
     async fn list(&self, request: &Request) -> Answer {
-        let Some(namespace) = request.query.get("namespace") else {
+        let Some(namespace) = request.query.get("namespace").filter(|name| !name.is_empty()) else {
             return Answer::error(400, "namespace is required");
         };
         let prefix = request.query.get("prefix").cloned().unwrap_or_default();

@@ -57,6 +57,7 @@ impl ObjectServer {
             async move { one(conn, &api).await }
         };
         let listening = Listening::start("the object API", listener, security, serve)?;
+        access.unusable().iter().for_each(|sentence| tracing::warn!(target: "stado::fleet", "{sentence}"));
         access.begin();
         Ok(Self { listening, closed: access.closed() })
     }

@@ -2,7 +2,7 @@
 use super::*;
 use crate::api::Security;
 use serde_json::{Value, json};
-use stado_fleet::store::object::{Address, NoRoutes, ObjectApi, ObjectConfig, ObjectName, ObjectStore};
+use stado_fleet::store::object::{Address, NoRoutes, ObjectApi, ObjectConfig, ObjectName, ObjectStore, STORAGE_URL};
 use stado_fleet::store::{Expected, RegistryStore, Swap};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -59,7 +59,7 @@ async fn scene() -> Scene {
 
 impl Scene {
     fn config(&self) -> ObjectConfig {
-        let address = Address::parse(&format!("http://{}", self.server.bind())).unwrap();
+        let address = Address::parse(STORAGE_URL, &format!("http://{}", self.server.bind())).unwrap();
         ObjectConfig { address, token_file: self.home.path().join("token"), ca_file: None }
     }
 
@@ -335,12 +335,14 @@ async fn what_is_no_request_is_closed_on_and_strangers_are_forbidden() {
     ] {
         assert!(raw(at, closed.as_bytes()).await.is_none(), "{:.120}", closed);
     }
-    for foreign in ["Host: evil.example", "Host: localhost\r\nOrigin: http://localhost"] {
+    for foreign in ["Host: evil.example", "Host: localhost\r\nOrigin: http://localhost", "Accept: */*"] {
         let reply = raw(at, format!("GET /livez HTTP/1.1\r\n{foreign}\r\n\r\n").as_bytes()).await.unwrap();
         assert_eq!((reply.status, reply.json()), (403, json!({"error": "forbidden"})), "{foreign}");
     }
-    let missing = scene.ask("GET /api/object", "", b"").await;
-    assert_eq!((missing.status, missing.json()), (400, json!({"error": "uri is required"})));
+    for missing in ["", "?uri=", "?uri=&versioned=true"] {
+        let missing = scene.ask(&format!("GET /api/object{missing}"), "", b"").await;
+        assert_eq!((missing.status, missing.json()), (400, json!({"error": "uri is required"})));
+    }
     for bad in ["stado://public/x", "stado://probierz/../x", "x", "stado://probierz/a//b"] {
         assert_eq!(scene.ask(&format!("GET /api/object?uri={bad}"), "", b"").await.status, 400, "{bad}");
     }

@@ -31,10 +31,11 @@ fn error(status: StatusCode, error: &str) -> Answer {
     (status, json!({ "error": error }))
 }
 
-/// Whether it comes from a browser, or, without TLS, for a name that is not this host's loopback (design, rule 7).
+/// Whether it comes from a browser, or, without TLS, for a name that is not this host's loopback, or for none (design,
+/// rule 7).
 pub(super) fn foreign(headers: &HeaderMap, tls: bool) -> bool {
     let strange = |host: &hyper::header::HeaderValue| !host.to_str().is_ok_and(is_loopback_authority);
-    headers.contains_key(ORIGIN) || (!tls && headers.get_all(HOST).iter().any(strange))
+    headers.contains_key(ORIGIN) || (!tls && (!headers.contains_key(HOST) || headers.get_all(HOST).iter().any(strange)))
 }
 
 pub(super) fn answer(vault: &Vault, asked: &Asked) -> Answer {

@@ -55,7 +55,7 @@ async fn scene(security: Security) -> Scene {
 impl Scene {
     fn broker(&self, url: &str) -> Broker {
         let config = BrokerConfig {
-            address: Address::parse(url).unwrap(),
+            address: Address::parse("Skarbiec URL", url).unwrap(),
             consumer: "stado-object-api-verifier".into(),
             token_file: self.dir.path().join("grant"),
             ca_file: Some(self.dir.path().join("cert.pem")).filter(|file| file.exists()),
@@ -160,7 +160,7 @@ async fn browsers_foreign_names_and_what_is_no_request_are_refused() {
     let local = "Host: localhost\r\n";
     let read = r#"{"id":"probierz-object-api","field":"token"}"#;
     assert_eq!(raw(at, &ask("POST /v1/items/read", local, read)).await, (200, json!({"value": VALUE})));
-    for foreign in ["Host: evil.example\r\n", "Host: localhost\r\nOrigin: http://localhost\r\n"] {
+    for foreign in ["", "Host: evil.example\r\n", "Host: localhost\r\nOrigin: http://localhost\r\n"] {
         assert_eq!(raw(at, &ask("POST /v1/items/read", foreign, read)).await.0, 403, "{foreign}");
     }
     assert_eq!(raw(at, &ask("POST /v1/items/read", local, "{}")).await.0, 400);

@@ -25,7 +25,7 @@ pub(super) struct Declaration<'a> {
 pub(super) fn report(facts: &Facts, declared: &Declaration<'_>) -> Report {
     let clean = Sanitizer::default();
     let optional = |fact: Option<&Fact>, at: usize| fact.map(|fact| clean.text(&fact.text(at)));
-    let state = state(facts);
+    let state = state(facts).ok().flatten();
     let table = sockets::table(facts);
     let urls = urls(declared, state.as_ref());
     let found = facts.all("forward").map(|fact| Found {
@@ -74,10 +74,16 @@ pub(super) fn report(facts: &Facts, declared: &Declaration<'_>) -> Report {
     report
 }
 
-/// What the host's resolver has published, when it can be read.
-pub(crate) fn state(facts: &Facts) -> Option<ResolverState> {
-    let fact = facts.one("resolver_state").filter(|fact| fact.len() > 1)?;
-    serde_json::from_slice(fact.bytes(1)).ok()
+/// What the host's resolver has published, if anything.
+///
+/// # Errors
+/// Why the file that is there says nothing.
+pub(crate) fn state(facts: &Facts) -> Result<Option<ResolverState>, String> {
+    if facts.one("resolver_state_unread").is_some() {
+        return Err("it is no file that the account can read".to_owned());
+    }
+    let Some(fact) = facts.one("resolver_state").filter(|fact| fact.len() > 1) else { return Ok(None) };
+    serde_json::from_slice(fact.bytes(1)).map(Some).map_err(|e| format!("it is damaged: {e}"))
 }
 
 /// Address of each service that the directory declares for the host; an adapter without a bind has the port that the

@@ -91,5 +91,6 @@ resolver_state() {
         printf 'resolver_state'; value "$file"; printf ' x'; head -c 262144 "$file" | hex; echo
     else
         printf 'resolver_state'; value "$file"; echo
+        if [ -e "$file" ] || [ -L "$file" ]; then fact resolver_state_unread "$file"; fi
     fi
 }

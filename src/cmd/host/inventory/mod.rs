@@ -153,8 +153,18 @@ pub(crate) fn beacon_question() -> (&'static str, String) {
 }
 
 /// The answer to [`beacon_question`].
-pub(crate) fn beacon(facts: &Facts) -> (Option<i64>, Option<ResolverState>, String) {
+pub(crate) struct Beacon {
+    /// Seconds since 1970 by the host's own clock.
+    pub(crate) clock: Option<i64>,
+    /// Where it publishes.
+    pub(crate) file: String,
+    /// What it has published; why what is there says nothing.
+    pub(crate) state: Result<Option<ResolverState>, String>,
+}
+
+/// Reads the answer to [`beacon_question`].
+pub(crate) fn beacon(facts: &Facts) -> Beacon {
     let clock = facts.one("clock").and_then(|fact| fact.text(0).parse().ok());
     let file = facts.one("resolver_state").map(|fact| clean::line(&fact.text(0))).unwrap_or_default();
-    (clock, compose::state(facts), file)
+    Beacon { clock, file, state: compose::state(facts) }
 }

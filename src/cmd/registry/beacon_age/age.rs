@@ -1,16 +1,21 @@
 //! What a beacon is worth: pure, `now` passed in.
+use crate::cmd::host::Beacon;
 use jiff::Timestamp;
 use serde::Serialize;
 use stado_fleet::document::Target;
-use stado_fleet::ledger::ResolverState;
+
+/// A beacon may be dated that many seconds ahead of the clock that was read just before it.
+const AHEAD: u64 = 2;
 
 /// What a host said.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Seen {
     /// Its state file: when that was written, by its own clock, which showed `clock` as it was read.
     Beacon { file: String, reported_at: Timestamp, clock: Option<Timestamp>, state: String },
-    /// There is none, or it says no time.
+    /// There is none.
     Absent { file: String },
+    /// There is one, and it says nothing.
+    Damaged { file: String, why: String },
     /// No path answered.
     Unreachable(String),
     /// The host answered with something else.
@@ -18,15 +23,17 @@ pub(super) enum Seen {
 }
 
 impl Seen {
-    /// From the host's answer: clock, state, file.
-    pub(super) fn of((clock, state, file): (Option<i64>, Option<ResolverState>, String)) -> Self {
-        let written = state.and_then(|state| Some((state.updated_at.parse().ok()?, state.state)));
-        match written {
-            None => Self::Absent { file },
-            Some((reported_at, state)) => {
-                let clock = clock.and_then(|seconds| Timestamp::from_second(seconds).ok());
-                Self::Beacon { file, reported_at, clock, state }
-            }
+    /// From the host's answer.
+    pub(super) fn of(Beacon { clock, file, state }: Beacon) -> Self {
+        let state = match state {
+            Ok(Some(state)) => state,
+            Ok(None) => return Self::Absent { file },
+            Err(why) => return Self::Damaged { file, why },
+        };
+        let clock = clock.and_then(|seconds| Timestamp::from_second(seconds).ok());
+        match state.updated_at.parse() {
+            Ok(reported_at) => Self::Beacon { file, reported_at, clock, state: state.state },
+            Err(_) => Self::Damaged { file, why: "it does not say when it was written".to_owned() },
         }
     }
 }
@@ -79,19 +86,31 @@ pub(super) fn judge(target: &Target, seen: Option<Seen>, last: Option<(Timestamp
     }
     match seen {
         Some(Seen::Beacon { file, reported_at, clock, state }) => {
-            let age = seconds(clock.unwrap_or(now), reported_at);
-            row.status = if limit.is_some_and(|limit| age > limit) { "stale" } else { "fresh" };
+            let clock = clock.unwrap_or(now);
+            let (age, ahead) = (seconds(clock, reported_at), seconds(reported_at, clock));
             row.beacon = Some(file);
             row.observed_at = Some(stamp(now));
             row.reported_at = Some(stamp(reported_at));
+            row.read_now = true;
+            // A resolver that refreshes would have written the time of now.
+            if ahead > AHEAD {
+                row.status = "stale";
+                row.detail =
+                    Some(format!("state {state}, dated {ahead}s ahead of that host's clock: its age is not known"));
+                return row;
+            }
+            row.status = if limit.is_some_and(|limit| age > limit) { "stale" } else { "fresh" };
             row.age_seconds = Some(age);
             row.detail = Some(format!("state {state}"));
-            row.read_now = true;
         }
         Some(Seen::Absent { file }) => {
             row.status = "absent";
             row.observed_at = Some(stamp(now));
             row.detail = Some(format!("no resolver has published state at {file}"));
+        }
+        Some(Seen::Damaged { file, why }) => {
+            remembered(&mut row, "unread", format!("{file} says nothing: {why}"), last, now);
+            row.beacon = Some(file);
         }
         Some(Seen::Unread(why)) => remembered(&mut row, "unread", why, last, now),
         Some(Seen::Unreachable(why)) => remembered(&mut row, "unreachable", why, last, now),
@@ -204,15 +223,30 @@ mod tests {
     }
 
     #[test]
-    fn a_state_file_that_says_no_time_is_no_beacon() {
-        let of = |state: Option<&str>| {
-            let state = state.map(|text| serde_json::from_str(text).unwrap());
-            Seen::of((Some(now().as_second()), state, "/s".into()))
+    fn a_file_that_says_nothing_is_neither_a_beacon_nor_the_absence_of_one() {
+        let of = |text: &str| {
+            let state = serde_json::from_str(text).map(Some).map_err(|e| format!("it is damaged: {e}"));
+            Seen::of(Beacon { clock: Some(now().as_second()), file: "/s".into(), state })
         };
-        assert_eq!(of(None), Seen::Absent { file: "/s".into() });
-        assert_eq!(of(Some(r#"{"state":"serving"}"#)), Seen::Absent { file: "/s".into() });
+        for (text, why) in [("{", "it is damaged: "), (r#"{"state":"serving"}"#, "does not say when")] {
+            let row = judged(Some(of(text)), Some((ago(100), ago(103).to_string())));
+            assert_eq!((row.status, row.beacon.as_deref(), row.age_seconds), ("unread", Some("/s"), Some(103)));
+            assert!(row.detail.as_deref().unwrap().starts_with("/s says nothing: ") && !row.read_now, "{row:?}");
+            assert!(row.detail.unwrap().contains(why));
+        }
         let state = r#"{"state":"serving","updated_at":"2026-10-20T09:59:58.123456+00:00"}"#;
-        assert!(matches!(of(Some(state)), Seen::Beacon { clock: Some(at), .. } if at == now()));
-        assert_eq!(judged(Some(of(None)), None).status, "absent");
+        assert!(matches!(of(state), Seen::Beacon { clock: Some(at), .. } if at == now()));
+        let none = Seen::of(Beacon { clock: None, file: "/s".into(), state: Ok(None) });
+        assert_eq!(judged(Some(none), None).status, "absent");
+    }
+
+    #[test]
+    fn a_beacon_from_the_future_is_not_fresh() {
+        let row = judged(beacon(ago(-3600), now()), None);
+        assert_eq!((row.status, row.age_seconds), ("stale", None));
+        assert_eq!(
+            row.detail.as_deref(),
+            Some("state serving, dated 3600s ahead of that host's clock: its age is not known")
+        );
     }
 }

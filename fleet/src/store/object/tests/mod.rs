@@ -19,7 +19,7 @@ fn config(home: &tempfile::TempDir, url: &str, token: &str) -> ObjectConfig {
     let token_file = home.path().join("token");
     std::fs::write(&token_file, token).unwrap();
     std::fs::set_permissions(&token_file, std::fs::Permissions::from_mode(0o600)).unwrap();
-    ObjectConfig { address: Address::parse(url).unwrap(), token_file, ca_file: None }
+    ObjectConfig { address: Address::parse(STORAGE_URL, url).unwrap(), token_file, ca_file: None }
 }
 
 fn client(config: ObjectConfig, routes: Arc<dyn Routes>) -> Arc<ObjectStore> {
