@@ -11,6 +11,7 @@ mod mesh;
 mod placement;
 mod registry;
 mod resolver;
+mod route;
 mod service;
 mod storage;
 mod tls;
@@ -24,6 +25,7 @@ pub use mesh::*;
 pub use placement::*;
 pub use registry::*;
 pub use resolver::*;
+pub use route::*;
 pub use service::*;
 pub use storage::*;
 pub use tls::*;
@@ -54,6 +56,9 @@ pub enum StadoCommand {
     /// Services of this host, and where the fleet's services live
     #[command(subcommand)]
     Service(ServiceCommand),
+    /// Forward markers of this host: files with the address of a service, for programs that read them
+    #[command(subcommand)]
+    Route(RouteCommand),
     /// Services on the move between hosts
     #[command(subcommand)]
     Placement(PlacementCommand),

@@ -14,6 +14,8 @@ pub enum ResolverCommand {
     Status(StatusArgs),
     /// Ask the directory for one service as one consumer
     Resolve(DirectoryResolveArgs),
+    /// Give the resolution API of a host another port, one that is free there
+    ApiReassign(ApiReassignArgs),
     /// Print the registry and its store version on one line (run by other hosts over SSH)
     #[command(hide = true)]
     Snapshot(SnapshotArgs),
@@ -23,6 +25,17 @@ pub enum ResolverCommand {
     /// Tell each stored version of the registry as it comes (run by other hosts over SSH)
     #[command(hide = true)]
     Watch,
+}
+
+/// `resolver api-reassign`.
+#[derive(Debug, Clone, Args)]
+pub struct ApiReassignArgs {
+    /// The host
+    #[arg(long, value_name = "NAME")]
+    pub target: String,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `resolver snapshot`.

@@ -14,6 +14,7 @@ mod provenance;
 mod registry;
 mod remote;
 mod resolver;
+mod route;
 mod run;
 mod serve;
 mod service;

@@ -1,8 +1,10 @@
 //! Parse, start the log, run the verb on a runtime, turn its end into an exit code.
-use super::{database, directory, doctor, host, placement, registry, resolver, serve, service, storage, tls, vault};
+use super::{
+    database, directory, doctor, host, placement, registry, resolver, route, serve, service, storage, tls, vault,
+};
 use crate::args::{
     self, ConsumerCommand, DatabaseCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, HostVerb,
-    LogArgs, LogLevel, PathCommand, PlacementCommand, RegistryCommand, ResolverCommand, ServiceCommand,
+    LogArgs, LogLevel, PathCommand, PlacementCommand, RegistryCommand, ResolverCommand, RouteCommand, ServiceCommand,
     ServicesCommand, StadoCommand, StorageCommand, TlsCommand, VaultCommand,
 };
 use crate::config::Env;
@@ -25,6 +27,7 @@ pub fn stado() -> ExitCode {
         StadoCommand::Doctor(args) => verb(&parsed.log, doctor::doctor(*args, &env)),
         StadoCommand::Storage(StorageCommand::Serve(args)) => verb(&parsed.log, storage::serve(args, &env)),
         StadoCommand::Vault(command) => verb(&parsed.log, vault_verb(command, &env)),
+        StadoCommand::Route(command) => verb(&parsed.log, route_verb(command, &env)),
         StadoCommand::Placement(command) => verb(&parsed.log, placement_verb(command, &env)),
         StadoCommand::Tls(command) => verb(&parsed.log, tls_verb(command, &env)),
         StadoCommand::Registry(command) => verb(&parsed.log, registry_verb(command, &env)),
@@ -148,11 +151,20 @@ async fn resolver_verb(command: ResolverCommand, env: &Env) -> Verb {
         ResolverCommand::Status(args) => resolver::status(args, env).await,
         ResolverCommand::Resolve(args) => resolver::resolve(args, env).await,
         ResolverCommand::Snapshot(args) => resolver::snapshot(args, env).await,
+        ResolverCommand::ApiReassign(args) => resolver::api_reassign(args, env).await,
         ResolverCommand::Relay => resolver::relay(env).await,
         ResolverCommand::Watch => resolver::watch(env).await,
         ResolverCommand::Stop(args) => resolver::stop(args, env).await,
         ResolverCommand::Restart(args) => resolver::restart(args, env).await,
         ResolverCommand::Serve(_) => Err(Failure::usage("the daemon is not a short verb")),
+    }
+}
+
+async fn route_verb(command: RouteCommand, env: &Env) -> Verb {
+    match command {
+        RouteCommand::List(args) => route::list(args, env).await,
+        RouteCommand::Open(args) => route::open(args, env).await,
+        RouteCommand::Close(args) => route::close(args, env).await,
     }
 }
 

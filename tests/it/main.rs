@@ -55,6 +55,7 @@ mod relay_scene;
 mod relay_services;
 mod relay_story;
 mod rig;
+mod route_story;
 mod router_hand_over;
 mod router_story;
 mod run_story;

@@ -1,5 +1,6 @@
 //! A typed change → next document and generation; pure. Edits patch the ordered document, so that a change touches only what
 //! it means to (design, choices: unknown keys "in place"). Guards of `registry push` live here too (fleet contract §6.2).
+mod api;
 mod consumer;
 mod diff;
 mod guard;
@@ -20,6 +21,7 @@ use crate::fault::{Blame, Class, Faulty};
 use crate::name::Generation;
 use serde_json::{Map, Value};
 
+pub use api::{ApiReassigned, reassign_api};
 pub use consumer::{Binding, Bound, ConsumerAdded, ConsumerRemoved, NewConsumer, add_consumer, remove_consumer};
 pub use diff::{Difference, diff};
 pub use guard::{GuardRefusal, Overrides, guard_push};

@@ -1,5 +1,5 @@
 //! Markers that the directory does not declare: listed, and removed only when asked by name.
-use super::{Declared, Forwards, Fossil, LONGEST};
+use super::{Declared, Forwards, Fossil, LONGEST, Marker};
 use crate::disk::{self, DiskError};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,25 @@ impl Forwards {
             marker: f.path,
         };
         Ok(found.into_iter().map(fossil).collect())
+    }
+
+    /// The marker of one service, if it is there.
+    pub fn read(&self, service: &str) -> Option<Marker> {
+        let marker = self.marker(service);
+        written(&marker)?;
+        Some(Marker { url: line(&marker), marker })
+    }
+
+    /// Removes the marker of one service; `false` when there was none.
+    ///
+    /// # Errors
+    /// Something else than a regular file, which is left alone, and the file system's.
+    pub fn remove(&self, service: &str) -> Result<bool, DiskError> {
+        let marker = self.marker(service);
+        if std::fs::symlink_metadata(&marker).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+            return Ok(false);
+        }
+        remove(&marker).map(|()| true).map_err(|e| DiskError::new("remove", &marker, e))
     }
 
     /// Number of marker files present, of both families.
@@ -111,7 +130,7 @@ fn line(path: &Path) -> String {
 
 fn remove(path: &Path) -> std::io::Result<()> {
     match std::fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => Err(std::io::Error::other("it is no longer a regular file")),
+        Ok(found) if !found.is_file() => Err(std::io::Error::other("it is not a regular file")),
         Ok(_) => std::fs::remove_file(path),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(e),

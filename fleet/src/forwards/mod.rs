@@ -51,6 +51,15 @@ pub struct Fossil {
     pub age_seconds: u64,
 }
 
+/// A marker that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marker {
+    /// File.
+    pub marker: PathBuf,
+    /// Its line, or `(unreadable: …)`.
+    pub url: String,
+}
+
 impl Forwards {
     /// At `dir`.
     pub fn new(dir: impl Into<PathBuf>) -> Self {

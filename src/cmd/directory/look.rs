@@ -8,30 +8,30 @@ use stado_fleet::document::{DirectoryService, Registry, ServiceDirectory};
 use stado_fleet::name::{LogicalName, TargetName};
 
 /// A registry that was read, and what this host is.
-pub(super) struct Look {
-    pub(super) fleet: Fleet,
-    pub(super) answer: Answer,
+pub(crate) struct Look {
+    pub(crate) fleet: Fleet,
+    pub(crate) answer: Answer,
 }
 
 impl Look {
     /// Reads. `copy_may_answer`: not for verbs that write what they read.
-    pub(super) async fn read(env: &Env, copy_may_answer: bool) -> Result<Self, Failure> {
+    pub(crate) async fn read(env: &Env, copy_may_answer: bool) -> Result<Self, Failure> {
         let fleet = Fleet::open(env)?;
         let answer = fleet.read(copy_may_answer).await?;
         Ok(Self { fleet, answer })
     }
 
-    pub(super) fn registry(&self) -> &Registry {
+    pub(crate) fn registry(&self) -> &Registry {
         &self.answer.snapshot.valid.registry
     }
 
     /// The directory's raw block.
-    pub(super) fn block(&self) -> Result<&Map<String, Value>, Failure> {
+    pub(crate) fn block(&self) -> Result<&Map<String, Value>, Failure> {
         let block = self.answer.snapshot.valid.document.section("service_directory").and_then(Value::as_object);
         block.ok_or_else(|| self.no_directory())
     }
 
-    pub(super) fn directory(&self) -> Result<&ServiceDirectory, Failure> {
+    pub(crate) fn directory(&self) -> Result<&ServiceDirectory, Failure> {
         self.registry().directory.as_ref().ok_or_else(|| self.no_directory())
     }
 
@@ -40,7 +40,7 @@ impl Look {
     }
 
     /// One service, by the name that a person typed.
-    pub(super) fn service(&self, name: &str) -> Result<(&LogicalName, &DirectoryService), Failure> {
+    pub(crate) fn service(&self, name: &str) -> Result<(&LogicalName, &DirectoryService), Failure> {
         let services = &self.directory()?.services;
         let found = name.parse::<LogicalName>().ok().and_then(|name| services.get_key_value(&name));
         found.ok_or_else(|| {
@@ -51,12 +51,12 @@ impl Look {
     }
 
     /// The host that asks.
-    pub(super) fn target(&self, asked: Option<&str>) -> Result<TargetName, Failure> {
+    pub(crate) fn target(&self, asked: Option<&str>) -> Result<TargetName, Failure> {
         self.fleet.target(self.registry(), asked)
     }
 
     /// This host's name as the registry has it, else its hostname.
-    pub(super) fn here(&self) -> String {
+    pub(crate) fn here(&self) -> String {
         let me = self.fleet.me(self.registry()).ok().flatten();
         me.map_or_else(|| self.fleet.host.hostname.clone(), |me| me.to_string())
     }

@@ -13,6 +13,7 @@ pub(crate) use bind::bind;
 pub(crate) use connect::connect;
 pub(crate) use consumer::{add as consumer_add, remove as consumer_remove};
 pub(crate) use endpoint::endpoint;
+pub(crate) use look::Look;
 pub(crate) use profiles::profiles;
 pub(crate) use publish::publish;
 pub(crate) use show::show;

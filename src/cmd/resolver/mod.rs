@@ -1,4 +1,5 @@
 //! `stado resolver …`: the daemon of this host, and what it knows.
+mod api_reassign;
 mod life;
 mod placed;
 mod probe;
@@ -11,6 +12,7 @@ mod text;
 mod verdict;
 mod watch;
 
+pub(crate) use api_reassign::api_reassign;
 pub(crate) use life::{restart, stop};
 pub(crate) use probe::all_listen;
 pub(crate) use relay::relay;

@@ -26,11 +26,13 @@ use stado_fleet::fault::{Blame, Class};
 use stado_fleet::ledger::ResolverState;
 use stado_fleet::link::{ExecLimits, ExecOutput};
 use stado_fleet::name::TargetName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Far above any host's answer.
 const LARGEST: usize = 16 << 20;
+/// For a socket table alone.
+const SOCKETS: Duration = Duration::from_secs(30);
 
 /// `host inventory`. Drift is no failure: it is what was asked for.
 pub(crate) async fn inventory(args: HostInventoryArgs, env: &Env) -> Verb {
@@ -145,6 +147,15 @@ pub(crate) async fn version_drift(
         format!("{} {wanted} is declared, and here is {found}", binary.name)
     };
     Ok((declared.versions.len(), drifted.map(sentence).collect()))
+}
+
+/// Ports that something listens on, on a host.
+pub(crate) async fn ports_in_use(remote: &Remote<'_>) -> Result<BTreeSet<u16>, Failure> {
+    let limits = ExecLimits { stdout: LARGEST, deadline: SOCKETS };
+    let output = remote.run(COMMAND, script::sockets().as_bytes(), limits).await?;
+    let table = sockets::table(&heard(&remote.name, &output)?);
+    let table = table.ok_or_else(|| Failure::here(format!("{} could not read its socket table", remote.name)))?;
+    Ok(table.iter().map(|listener| listener.port).collect())
 }
 
 /// Asks only what the resolver of a host has published: the host's clock in seconds, and the state.

@@ -40,6 +40,11 @@ pub(crate) fn beacon() -> String {
     whole("    fact clock \"$(date -u +%s)\"\n    resolver_state\n")
 }
 
+/// Only the socket table.
+pub(super) fn sockets() -> String {
+    whole("    listeners\n")
+}
+
 /// One function, so that a script that arrives in part does nothing.
 fn whole(body: &str) -> String {
     format!("{FUNCTIONS}\nmain() {{\n    echo '{BEGIN}'\n{body}    echo '{END}'\n}}\nmain </dev/null\n")
