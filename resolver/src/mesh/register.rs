@@ -172,7 +172,7 @@ impl Mesh {
         let now = self.clock.now();
         let (name, id, backend) = (claim.name.clone(), claim.producer_id.clone(), claim.backend.addr);
         let mut core = self.write();
-        let published = core.registry.publish(claim, frontend, now)?;
+        core.registry.publish(claim, frontend, now)?;
         if let Some(reason) = &terms.held {
             core.registry.withdraw(&name, &id, reason, now);
         }
@@ -190,10 +190,6 @@ impl Mesh {
             core.leases.grant(lease, &request, &answer);
         }
         drop(core);
-        if let Some(displaced) = published.displaced {
-            self.hosts.set(displaced.as_str(), None);
-            self.removed(&displaced, None);
-        }
         let frontend = answer.frontend.endpoint();
         match terms.held {
             None => {
@@ -206,8 +202,8 @@ impl Mesh {
         Ok(answer)
     }
 
-    /// Hostnames are remembered so that the router can say 503 instead of 404 after a restart; a registration does not
-    /// depend on it.
+    /// Hostnames are remembered so that after a restart they are still their service's, and the router says 503 instead of
+    /// 404. A disk that takes no more costs a warning and not the registration: it is saved with the next change.
     async fn remember_hostname(&self, name: &ServiceName, hostname: Option<String>) {
         if self.hosts.get(name.as_str()) == hostname {
             return;

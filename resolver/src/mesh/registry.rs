@@ -7,13 +7,6 @@ use stado_fleet::name::ServiceName;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
-/// What a publication changed besides its own record.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Published {
-    /// A remembered http service that had no producer in this run and lost its hostname, and so its record.
-    pub displaced: Option<ServiceName>,
-}
-
 /// All names of one mesh.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
@@ -96,7 +89,8 @@ impl Registry {
                 ));
             }
         }
-        if let Some(owner) = self.hostname_owner(claim).filter(|owner| self.is_settled(owner)) {
+        // Also a name that only an earlier run knew keeps its hostname, as it keeps its port.
+        if let Some(owner) = self.hostname_owner(claim) {
             let host = claim.hostname.as_deref().unwrap_or_default();
             return conflict(format!("hostname {host} is already owned by service {owner}"));
         }
@@ -119,12 +113,8 @@ impl Registry {
         claim: Publication,
         frontend: Option<SocketAddr>,
         now: Now,
-    ) -> Result<Published, Refusal> {
+    ) -> Result<(), Refusal> {
         self.check(&claim)?;
-        let displaced = self.hostname_owner(&claim).cloned();
-        if let Some(other) = &displaced {
-            self.forget(other);
-        }
         let old = self.forget(&claim.name);
         if let Some(host) = &claim.hostname {
             self.hostnames.insert(host.clone(), claim.name.clone());
@@ -145,7 +135,7 @@ impl Registry {
             since: old.filter(|r| r.backend.is_some()).map_or(now, |r| r.since),
         };
         self.services.insert(claim.name, record);
-        Ok(Published { displaced })
+        Ok(())
     }
 
     /// Takes away the backend of `name` if `producer_id` still is its current producer. `false`: a stale goodbye.
@@ -222,10 +212,6 @@ impl Registry {
             let idle = record.backend.is_none() && now.tick.saturating_sub(record.since.tick) >= grace;
             (idle && record.frontend.is_some()).then_some(name)
         })
-    }
-
-    fn is_settled(&self, name: &ServiceName) -> bool {
-        self.services.get(name).is_some_and(Record::is_settled)
     }
 
     fn hostname_owner(&self, claim: &Publication) -> Option<&ServiceName> {

@@ -63,14 +63,16 @@ fn kind_and_hostname_are_fixed_until_restart() {
 }
 
 #[test]
-fn what_an_earlier_run_remembers_binds_nobody() {
+fn what_an_earlier_run_remembers_keeps_its_hostname_and_binds_its_own_name_to_nothing() {
     let mut registry = Registry::default();
     registry.remember("web".parse().unwrap(), Kind::Http, Place::Host("a.test".into()), "restart", at(0));
     registry.remember("db".parse().unwrap(), Kind::Tcp, Place::Port("127.0.0.1:1".parse().unwrap()), "restart", at(0));
-    let published = registry.publish(http("other", "a.test"), None, at(1)).unwrap();
-    assert_eq!(published.displaced, Some("web".parse().unwrap()));
-    assert!(registry.get(&"web".parse().unwrap()).is_none());
+    assert_eq!(refused(&registry, &http("other", "a.test")), "hostname a.test is already owned by service web");
     assert!(registry.publish(http("db", "db.test"), None, at(1)).is_ok(), "the kind may change over a restart");
+    registry.publish(http("web", "b.test"), None, at(1)).unwrap();
+    assert!(registry.publish(http("other", "a.test"), None, at(2)).is_ok(), "its owner has chosen another one");
+    registry.forget(&"db".parse().unwrap());
+    assert!(registry.publish(http("third", "db.test"), None, at(2)).is_ok(), "a forgotten name keeps nothing");
 }
 
 #[test]

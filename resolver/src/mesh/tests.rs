@@ -254,6 +254,30 @@ async fn http_services_have_a_url_and_their_hostname_is_back_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_hostname_of_an_earlier_run_is_its_owners_until_that_one_is_forgotten() {
+    let home = Home::new();
+    let mesh = home.start();
+    mesh.register(http("checkout.api", ""), None).await.unwrap();
+    mesh.shutdown().await;
+    drop(mesh);
+    let mesh = home.start();
+    for thief in [http("checkout-api", ""), http("other", "Checkout-API.localhost.")] {
+        let refused = mesh.register(thief, None).await.unwrap_err();
+        assert_eq!(refused.code(), Code::NameConflict);
+        assert_eq!(refused.to_string(), "hostname checkout-api.localhost is already owned by service checkout.api");
+    }
+    let owner = mesh.sites().routes().find("checkout-api.localhost").unwrap().service.clone();
+    assert_eq!(&*owner, "checkout.api", "it answers 503 and not somebody else's pages");
+    assert!(mesh.inspect("other").is_err(), "a refusal leaves nothing behind");
+    mesh.register(http("checkout.api", ""), None).await.unwrap();
+    mesh.forget("checkout.api", true).await.unwrap();
+    mesh.register(http("checkout-api", ""), None).await.unwrap();
+    mesh.shutdown().await;
+    drop(mesh);
+    assert_eq!(home.start().inspect("checkout-api").unwrap().hostname, "checkout-api.localhost");
+}
+
+#[tokio::test]
 async fn a_port_taken_meanwhile_is_told_with_its_holder_and_replaced() {
     let home = Home::new();
     let mesh = home.start();
