@@ -29,12 +29,12 @@ impl Hold {
     }
 
     /// Whether nothing is to be accepted. Asked before every accept.
-    pub(super) fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         self.0.held.load(Ordering::SeqCst)
     }
 
     /// Waits until it is not held.
-    pub(super) async fn released(&self) {
+    pub(crate) async fn released(&self) {
         loop {
             // Made before the look, so that a release in between is not missed.
             let released = self.0.released.notified();

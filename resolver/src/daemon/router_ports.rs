@@ -7,6 +7,7 @@ use crate::http::tls::{CertStatus, Tls};
 use crate::http::{HttpContext, Inherited, Listener, Listening, Router, Scheme};
 use crate::mesh::Mesh;
 use stado_fleet::wire::{Certificate, CertificateList};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -29,6 +30,8 @@ pub(super) struct Ports {
     known: Mutex<Vec<(Scheme, Result<Held, String>)>>,
     /// What is wrong with certificates.
     aged: Mutex<Vec<String>>,
+    /// Ports of which a loopback half is somebody else's.
+    halved: Mutex<BTreeMap<SocketAddr, String>>,
 }
 
 /// What HTTPS is served with.
@@ -75,6 +78,7 @@ impl Ports {
             said,
             known: Mutex::default(),
             aged: Mutex::default(),
+            halved: Mutex::default(),
         })
     }
 
@@ -114,6 +118,43 @@ impl Ports {
         });
     }
 
+    /// Keeps it told of a loopback half that is somebody else's: a client that asks for a name under `localhost` may reach that
+    /// one instead (proxy rule 2).
+    fn follow_halves(self: &Arc<Self>, router: &Router) {
+        for (at, mut half) in router.halves() {
+            let this = Arc::downgrade(self);
+            tokio::spawn(async move {
+                loop {
+                    let now = half.borrow_and_update().clone();
+                    match this.upgrade() {
+                        Some(this) => this.set_half(at, now),
+                        None => return,
+                    }
+                    if half.changed().await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    }
+
+    fn set_half(&self, at: SocketAddr, now: Option<String>) {
+        let said = now.map(|clause| format!("the router at {at} serves one loopback family only: {clause}"));
+        if let Some(sentence) = &said {
+            tracing::warn!(target: "stado::mesh", bind = %at, error = sentence, "http_half_not_served");
+        }
+        let before = {
+            let mut halved = self.halved.lock().unwrap_or_else(PoisonError::into_inner);
+            match said.clone() {
+                Some(sentence) => halved.insert(at, sentence),
+                None => halved.remove(&at),
+            }
+        };
+        if before != said {
+            self.tell();
+        }
+    }
+
     fn set(&self, scheme: Scheme, now: Result<Held, String>) {
         {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +176,10 @@ impl Ports {
             let instead = known.iter().filter_map(|(_, now)| now.as_ref().ok()?.instead.clone());
             let shaded: Vec<String> = mesh.sites().shaded().borrow().iter().map(sentence).collect();
             let aged = self.aged.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            outside.router_says(self.said.iter().cloned().chain(instead).chain(aged).chain(shaded).collect());
+            let halved: Vec<String> =
+                self.halved.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+            let all = self.said.iter().cloned().chain(instead).chain(halved).chain(aged).chain(shaded);
+            outside.router_says(all.collect());
         }
     }
 }
@@ -144,10 +188,10 @@ impl Ports {
 pub(super) fn open(
     scheme: Scheme,
     asked: SocketAddr,
-    ports: &Ports,
+    ports: &Arc<Ports>,
     context: &Arc<HttpContext>,
 ) -> Result<Router, String> {
-    let passed = ports.inherited.take(asked).map(|bound| Ok((bound, None)));
+    let passed = ports.inherited.take(asked).map(|bound| Ok((bound.completed(), None)));
     match passed.unwrap_or_else(|| bound(scheme, asked, &ports.inherited)) {
         Ok((bound, instead)) => {
             let at = bound.addr;
@@ -155,6 +199,7 @@ pub(super) fn open(
                 Router::start(Arc::clone(context), vec![Listener { bound, scheme }], ports.certificates.tls.clone());
             tracing::info!(target: "stado::mesh", scheme = scheme.as_str(), bind = %at, "http_listening");
             ports.set(scheme, Ok(Held { port: at.port(), instead }));
+            ports.follow_halves(&router);
             Ok(router)
         }
         Err(why) => {
@@ -205,7 +250,7 @@ fn fall_back(
     passed: &Inherited,
 ) -> Result<(Bound, Option<String>), String> {
     // The process before this one may have had it for the same reason.
-    let bound = passed.take(other).map_or_else(|| conn::bind(other, Families::AtLeastOne), Ok);
+    let bound = passed.take(other).map(Bound::completed).map_or_else(|| conn::bind(other, Families::AtLeastOne), Ok);
     let bound = bound.map_err(|second| format!("{error}, and instead of it {}", conn::refused(&second)))?;
     let (scheme, asked) = (scheme.as_str(), error.addr);
     tracing::warn!(target: "stado::mesh", scheme, bind = %asked, instead = %other, "http_port_not_permitted");

@@ -1,10 +1,11 @@
 //! The accept loop of the router: one task owns the listeners of a port and survives every error (proxy rule 7).
 use super::HttpContext;
+use super::door::Door;
 use super::h2::{self, Ends};
 use super::serve1::{self, Scheme};
 use super::socket::Socket;
 use super::tls::{Alpn, Tls};
-use crate::conn::{Bound, Claim, describe_missing, listen, other_half};
+use crate::conn::{Bound, Claim, Hold, describe_missing, listen, other_half};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -45,7 +46,7 @@ impl Shared {
 }
 
 /// Runs until the router stops accepting, and gives the listeners back: dropping them closes them.
-pub(super) async fn run(mut bound: Bound, scheme: Scheme, shared: Arc<Shared>) -> Bound {
+pub(super) async fn run(mut bound: Bound, scheme: Scheme, shared: Arc<Shared>, door: Arc<Door>) -> Bound {
     let _counted = shared.context.conn.descriptors.count(2);
     let (mut turn, mut pause, mut retry) = (0usize, PAUSE.0, RETRY.0);
     let mut retry_at = Instant::now() + retry;
@@ -56,7 +57,7 @@ pub(super) async fn run(mut bound: Bound, scheme: Scheme, shared: Arc<Shared>) -
             () = stop.cancelled() => return bound,
             accepted = next(&bound.listeners, &mut turn, &shared) => accepted,
             () = sleep_until(retry_at), if bound.missing_half.is_some() => {
-                retry_half(&mut bound).await;
+                retry_half(&mut bound, &door).await;
                 retry = (retry * 2).min(RETRY.1);
                 retry_at = Instant::now() + retry;
                 continue;
@@ -81,18 +82,37 @@ pub(super) async fn run(mut bound: Bound, scheme: Scheme, shared: Arc<Shared>) -
     }
 }
 
-/// The next connection of any listener, once no other loop waits for descriptors. `turn` says which one is asked first.
+/// The next connection of any listener, once no other loop waits for descriptors, and while nothing holds all of them. `turn`
+/// says which one is asked first.
 async fn next(listeners: &[TcpListener], turn: &mut usize, shared: &Shared) -> io::Result<(TcpStream, SocketAddr)> {
-    while shared.context.conn.descriptors.short() {
-        sleep(PAUSE.0).await;
+    let conn = &shared.context.conn;
+    loop {
+        while conn.descriptors.short() {
+            sleep(PAUSE.0).await;
+        }
+        if let Some(accepted) = accept(listeners, turn, &conn.hold).await {
+            return accepted;
+        }
+        conn.hold.released().await;
     }
+}
+
+/// The next one, or `None` when accepting is held: whoever takes over has the listeners too, and knows what is true by then.
+async fn accept(
+    listeners: &[TcpListener],
+    turn: &mut usize,
+    hold: &Hold,
+) -> Option<io::Result<(TcpStream, SocketAddr)>> {
     *turn = turn.wrapping_add(1);
     let first = *turn;
     poll_fn(|cx| {
+        if hold.is_held() {
+            return Poll::Ready(None);
+        }
         for at in 0..listeners.len() {
             let listener = listeners.get((first.wrapping_add(at)) % listeners.len());
             if let Some(Poll::Ready(accepted)) = listener.map(|listener| listener.poll_accept(cx)) {
-                return Poll::Ready(accepted);
+                return Poll::Ready(Some(accepted));
             }
         }
         Poll::Pending
@@ -168,10 +188,11 @@ async fn secured(socket: Socket, (peer, local): (SocketAddr, SocketAddr), tls: &
     }
 }
 
-async fn retry_half(bound: &mut Bound) {
+async fn retry_half(bound: &mut Bound, door: &Door) {
     let Some(half) = other_half(bound.addr) else { return };
     match listen(half) {
         Ok(listener) => {
+            door.add(&listener);
             bound.listeners.push(listener);
             bound.missing_half = None;
         }
@@ -181,6 +202,7 @@ async fn retry_half(bound: &mut Bound) {
             bound.missing_half = clause.ok().or(bound.missing_half.take());
         }
     }
+    door.misses(bound.missing_half.as_deref());
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod access_log;
 mod buffer;
 mod config;
 mod context;
+mod door;
 mod far;
 mod fleet;
 mod framing;

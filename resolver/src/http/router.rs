@@ -1,14 +1,14 @@
 //! The running router: its listeners, its connections, and how they end.
 use super::HttpContext;
+use super::door::Door;
 use super::listen::{self, Shared};
 use super::serve1::Scheme;
 use super::tls::Tls;
 use crate::conn::{Bound, Lent};
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -36,8 +36,7 @@ struct Running {
     addr: SocketAddr,
     scheme: Scheme,
     accepting: JoinHandle<Bound>,
-    /// Copies of the listeners, to hand them over.
-    copies: Vec<Lent>,
+    door: Arc<Door>,
 }
 
 impl std::fmt::Debug for Running {
@@ -53,11 +52,9 @@ impl Router {
         let running = listeners.into_iter().map(|Listener { bound, scheme }| {
             let addr = bound.addr;
             shared.context.conn.own.enter(addr, "the router".into());
-            // A copy that cannot be made is a port that the next process binds by itself.
-            let copy = |listener: &TcpListener| Some(Arc::new(listener.as_fd().try_clone_to_owned().ok()?) as Lent);
-            let copies = bound.listeners.iter().filter_map(copy).collect();
-            let accepting = tokio::spawn(listen::run(bound, scheme, Arc::clone(&shared)));
-            Running { addr, scheme, accepting, copies }
+            let door = Door::new(&bound);
+            let accepting = tokio::spawn(listen::run(bound, scheme, Arc::clone(&shared), Arc::clone(&door)));
+            Running { addr, scheme, accepting, door }
         });
         let running = running.collect();
         let sweeping = CancellationToken::new();
@@ -77,7 +74,12 @@ impl Router {
 
     /// The listeners of each address, to hand them over to another process.
     pub fn lend(&self) -> Vec<(SocketAddr, Vec<Lent>)> {
-        self.running.iter().map(|running| (running.addr, running.copies.clone())).collect()
+        self.running.iter().map(|running| (running.addr, running.door.lend())).collect()
+    }
+
+    /// What keeps the other loopback half of each address from us, as it changes; it is tried again and again.
+    pub fn halves(&self) -> Vec<(SocketAddr, watch::Receiver<Option<String>>)> {
+        self.running.iter().map(|running| (running.addr, running.door.half())).collect()
     }
 
     /// Connections of clients now.
@@ -96,9 +98,9 @@ impl Router {
     async fn stop(&mut self) -> Vec<Listener> {
         self.shared.stop.cancel();
         let mut listeners = Vec::new();
-        for Running { addr, scheme, accepting, copies } in self.running.drain(..) {
+        for Running { addr, scheme, accepting, door } in self.running.drain(..) {
             self.shared.context.conn.own.leave(addr);
-            drop(copies);
+            door.close();
             // An error would mean that the loop panicked: its listeners are closed then as well.
             if let Ok(bound) = accepting.await {
                 listeners.push(Listener { bound, scheme });

@@ -45,6 +45,28 @@ impl Bound {
         (first == addr).then_some(Self { addr, listeners, missing_half: None })
     }
 
+    /// With the other loopback half as well, or with what keeps it from us, where only one of them was opened for us.
+    pub(crate) fn completed(mut self) -> Self {
+        if self.listeners.len() < 2
+            && self.missing_half.is_none()
+            && let Err(error) = self.take_half()
+        {
+            self.missing_half = Some(describe_missing(&error));
+        }
+        self
+    }
+
+    /// Takes the other loopback half, where there is one.
+    fn take_half(&mut self) -> Result<(), BindError> {
+        let Some(half) = other_half(self.addr) else { return Ok(()) };
+        match listen(half) {
+            Ok(listener) => self.listeners.push(listener),
+            Err(error) if no_such_family(&error.source) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     /// Whether a socket that listens at `at` is one of those that serve `addr`.
     pub(crate) fn serves(addr: SocketAddr, at: SocketAddr) -> bool {
         at == addr || other_half(addr) == Some(at)
@@ -92,12 +114,10 @@ pub fn bind(addr: SocketAddr, families: Families) -> Result<Bound, BindError> {
         return Err(BindError { addr, source });
     }
     let mut bound = Bound { addr, listeners: vec![listen(addr)?], missing_half: None };
-    let Some(half) = other_half(addr) else { return Ok(bound) };
-    match listen(half) {
-        Ok(listener) => bound.listeners.push(listener),
-        Err(error) if no_such_family(&error.source) => {}
+    match bound.take_half() {
         Err(error) if families == Families::Both => return Err(error),
         Err(error) => bound.missing_half = Some(describe_missing(&error)),
+        Ok(()) => {}
     }
     Ok(bound)
 }

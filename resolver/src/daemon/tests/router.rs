@@ -84,6 +84,26 @@ async fn until_answered(router: u16, host: &str, word: &str) {
 }
 
 #[tokio::test]
+async fn a_stranger_on_the_routers_other_loopback_half_is_named_until_it_leaves() {
+    let (host, router) = (Host::new(), port());
+    let Ok(stranger) = std::net::TcpListener::bind(("::1", router)) else { return };
+    let services = [("shop", "me", "http://127.0.0.1:9".to_owned())];
+    host.push(&host.registry(1, &[("shop", "me", Some(port()))], &services)).await;
+    let mut config = host.config();
+    let http = HttpConfig { http: Some(SocketAddr::from(([127, 0, 0, 1], router))), ..HttpConfig::default() };
+    config.http = Some(http);
+    let daemon = Running::start(config);
+    host.serving().await;
+    let said =
+        format!("the router at 127.0.0.1:{router} serves one loopback family only: [::1]:{router} is held by pid");
+    host.until_state("the stranger is named", |state| warned(state, &said)).await;
+    drop(stranger);
+    host.until_state("the half is taken", |state| !warned(state, "loopback family")).await;
+    assert!(tokio::net::TcpStream::connect(("::1", router)).await.is_ok());
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn the_wait_of_a_first_request_began_with_its_connection() {
     let host = Host::new();
     // Connections are taken by the system, and nobody ever answers.

@@ -200,6 +200,21 @@ async fn the_end_resets_what_does_not_end_in_time() {
 }
 
 #[tokio::test]
+async fn while_accepting_is_held_clients_of_the_router_wait_for_whoever_takes_over() {
+    let mut rig = Rig::new().await;
+    rig.context.conn.hold.hold();
+    let mut client = rig.send(GET).await;
+    rig.backend_was_left_alone().await;
+    let listeners = rig.router.as_mut().unwrap().release().await;
+    rig.context.conn.hold.release();
+    let _next = crate::http::Router::start(rig.context.clone(), listeners, None);
+    let mut backend = rig.accept().await;
+    read_head(&mut backend).await;
+    write(&mut backend, OK).await;
+    assert!(read_to(&mut client, "ok").await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
 async fn listeners_can_be_handed_on_still_open() {
     let mut rig = Rig::new().await;
     let listeners = rig.router.as_mut().unwrap().release().await;
