@@ -13,7 +13,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// Shortest and longest pause after an error that a retry at once would only repeat.
@@ -50,7 +49,7 @@ async fn accept_all(listeners: &mut Vec<Listener>, shared: &Arc<Shared>, lane: O
             () = &mut stopped => return,
             accepted = next(listeners, &mut turn, shared) => accepted,
             () = sleep_until(retry_at), if shared.misses_a_half() => {
-                listeners.extend(retry_half(shared).await.and_then(|half| Listener::new(listener::unwatched(half, shared)?, shared)));
+                listeners.extend(retry_half(shared).await);
                 retry = (retry * 2).min(RETRY.1);
                 retry_at = Instant::now() + retry;
                 continue;
@@ -153,10 +152,12 @@ fn take(client: TcpStream, claim: Claim, peer: SocketAddr, shared: &Arc<Shared>,
     shared.connections.spawn_on(connection, runtime);
 }
 
-async fn retry_half(shared: &Arc<Shared>) -> Option<TcpListener> {
+/// The missing half, if it can be had now.
+async fn retry_half(shared: &Arc<Shared>) -> Option<Listener> {
     let half = bind::other_half(shared.id.bind)?;
     let error = match bind::listen(half) {
-        Ok(listener) => {
+        Ok(bound) => {
+            let listener = Listener::new(listener::unwatched(bound, shared)?, shared)?;
             shared.set_missing_half(None);
             return Some(listener);
         }

@@ -57,8 +57,14 @@ pub struct FrontendId {
     pub service: Arc<str>,
     /// Consumer, for adapters; `None` for mesh services.
     pub consumer: Option<Arc<str>>,
-    /// Bound address.
+    /// Bound address; of a hostname of the router, which has no port of its own, port 0.
     pub bind: SocketAddr,
+}
+impl FrontendId {
+    /// Whether it stands for a hostname of the router.
+    pub(crate) fn is_hostname(&self) -> bool {
+        self.bind.port() == 0
+    }
 }
 
 /// The directory generation this host holds now; named in the line that every adapter connection logs (fleet contract §4.5).

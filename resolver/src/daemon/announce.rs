@@ -25,8 +25,8 @@ pub enum Announcement {
     HandedOver {
         /// That process.
         pid: u32,
-        /// Open streams.
-        streams: usize,
+        /// Open streams, as the other process tells them too.
+        streams: u64,
     },
 }
 

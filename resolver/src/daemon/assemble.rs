@@ -11,6 +11,7 @@ use super::mesh_side::{MeshSide, Others};
 use super::objects_side::{ObjectsSide, start_objects};
 use super::outside::Outside;
 use super::part::{Part, Place, Slot};
+use super::router_side::RouterSide;
 use super::{DaemonError, Served};
 use crate::api::resolution::MetricsText;
 use crate::apply::report::FleetReport;
@@ -198,21 +199,18 @@ impl Daemon {
         }
     }
 
-    /// Streams that are open now.
+    /// What is open now: streams of frontends, connections of the router and of the object API, sessions of the gate.
     pub(super) fn open_streams(&self) -> usize {
-        streams_in(&self.ledger)
+        let sessions = self.gate.slot().with(Gate::open).unwrap_or(0);
+        let objects = self.objects.slot().with(|side| side.server.open()).unwrap_or(0);
+        let router = self.mesh.slot().with(|side| side.router.as_ref().map_or(0, RouterSide::connections)).unwrap_or(0);
+        self.ledger.streams() + sessions + objects + router
     }
 }
 
 fn allocator(config: &Config) -> Arc<Allocator> {
     let mesh = &config.mesh;
     Arc::new(Allocator::new(mesh.frontend_host, mesh.port_min, mesh.port_max))
-}
-
-/// Streams of all frontends that are open now.
-pub(super) fn streams_in(ledger: &Ledger) -> usize {
-    let active = ledger.all_counters().into_iter().map(|(_, _, counters)| counters.active);
-    usize::try_from(active.sum::<u64>()).unwrap_or(usize::MAX)
 }
 
 /// The measures of the mesh, for the resolution API. Without a mesh there are none: an empty page.

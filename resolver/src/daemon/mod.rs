@@ -68,7 +68,7 @@ pub async fn run(
         End::ByItself => Some(()),
         End::TakenOver { pid, wire, frozen } => {
             shutdown.leave();
-            announce(Announcement::HandedOver { pid, streams: daemon.open_streams() });
+            announce(Announcement::HandedOver { pid, streams: frozen.streams });
             handover::remain::remain(daemon, frozen, wire, &shutdown).await;
             return Ok(());
         }

@@ -110,7 +110,7 @@ impl Sites {
     /// The site that `facts` make: the one that stands already, where nothing changed.
     fn site(&self, facts: Facts, before: Option<&Arc<Site>>) -> Arc<Site> {
         let Facts { service, consumer, host, protocol, backend, since, budget } = facts;
-        // A hostname is no address of its own: port 0 is never one that a backend could have.
+        // A hostname is no address of its own: see `FrontendId::is_hostname`.
         let bind = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
         let frontend = Arc::new(FrontendId { service: Arc::clone(&service), consumer: consumer.clone(), bind });
         let stats: Arc<SiteStats> = before.map(|site| Arc::clone(&site.stats)).unwrap_or_default();

@@ -27,11 +27,6 @@ impl Bulk {
         self.held
     }
 
-    /// Whether bytes were taken from the source that the destination does not have yet.
-    pub(crate) fn holds(&self) -> bool {
-        self.held > 0
-    }
-
     /// Takes up to `left` bytes of the source, none while it holds any.
     pub(crate) fn poll_fill(
         &mut self,

@@ -21,6 +21,8 @@ pub(super) struct Direction {
     /// Boxed, since few directions have one.
     pipe: Option<Box<Pipe>>,
     pipes: Option<Pipes>,
+    /// Bytes were given to the destination since the last question.
+    gave: bool,
     /// Bulk moved since the last look at the pipe.
     busy: bool,
     look_when_idle: bool,
@@ -31,7 +33,7 @@ impl Direction {
     pub(super) fn new(early: Vec<u8>, pipes: Option<&Pipes>) -> Self {
         let flow = Flow::new(early.len(), pipes.is_some());
         let pipes = pipes.cloned();
-        Self { flow, parked: early, written: 0, pipe: None, pipes, busy: false, look_when_idle: false }
+        Self { flow, parked: early, written: 0, pipe: None, pipes, gave: false, busy: false, look_when_idle: false }
     }
 
     pub(super) fn parked(&self) -> &[u8] {
@@ -45,6 +47,10 @@ impl Direction {
     }
     pub(super) fn looks_away(&self) -> bool {
         self.flow.looks_away()
+    }
+    /// Whether bytes were given to the destination since the last call.
+    pub(super) fn gave(&mut self) -> bool {
+        std::mem::take(&mut self.gave)
     }
     pub(super) fn has_pipe(&self) -> bool {
         self.pipe.is_some()
@@ -125,6 +131,7 @@ impl Direction {
                 match destination.poll_write(cx, rest) {
                     Poll::Ready(written) => {
                         let written = nonzero(written).map_err(Fault::Destination)?;
+                        self.gave = true;
                         self.flow.wrote(written);
                         rest = rest.get(written..).unwrap_or_default();
                     }
@@ -144,6 +151,7 @@ impl Direction {
         while let Some(rest) = self.parked.get(self.written..).filter(|rest| !rest.is_empty()) {
             let written = nonzero(ready!(destination.poll_write(cx, rest)))?;
             self.written += written;
+            self.gave = true;
             self.flow.wrote(written);
         }
         self.parked = Vec::new();
@@ -190,6 +198,7 @@ impl Direction {
     fn poll_drain<B: Side>(&mut self, cx: &mut Context<'_>, destination: &mut B) -> Poll<io::Result<()>> {
         let Some(pipe) = &self.pipe else { return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())) };
         let moved = nonzero(ready!(destination.poll_drain(cx, pipe, self.flow.held())))?;
+        self.gave = true;
         self.flow.wrote(moved);
         Poll::Ready(Ok(()))
     }

@@ -144,7 +144,9 @@ impl<C: Side, S: Side> Relay<C, S> {
             let linger = self.linger;
             let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + linger)));
             ready!(alarm.as_mut().poll(cx));
-            if !std::mem::take(&mut self.moved) {
+            // What a slow reader takes of what is held for it is a byte too.
+            let (up, down) = (self.up.gave(), self.down.gave());
+            if !(std::mem::take(&mut self.moved) || up || down) {
                 return Poll::Ready(());
             }
             alarm.as_mut().reset(Instant::now() + linger);
@@ -163,5 +165,87 @@ impl<C: Side, S: Side> Relay<C, S> {
             self.down.rest();
         }
         self.rest = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipe::Pipe;
+    use super::*;
+    use crate::conn::ledger::Ledger;
+    use crate::conn::{Backend, Descriptors, FrontendId};
+    use std::sync::Arc;
+    use tokio::time::sleep;
+
+    const LINGER: Duration = Duration::from_secs(100);
+
+    /// A client that has ended its stream and takes ten bytes now and then.
+    #[derive(Default)]
+    struct Slow {
+        taken: usize,
+        pause: Option<Pin<Box<Sleep>>>,
+    }
+    /// A service that says a hundred bytes at once and then nothing.
+    #[derive(Default)]
+    struct Brief {
+        said: bool,
+    }
+
+    macro_rules! idle {
+        () => {
+            fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+            fn poll_shutdown(&mut self, _: &mut Context<'_>, _: bool) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+            fn poll_broken(&mut self, _: &mut Context<'_>) -> Poll<io::Error> {
+                Poll::Pending
+            }
+            fn settle(&mut self) {}
+            fn poll_fill(&mut self, _: &mut Context<'_>, _: &Pipe) -> Poll<io::Result<usize>> {
+                Poll::Pending
+            }
+        };
+    }
+    impl Side for Slow {
+        fn poll_read(&mut self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(0))
+        }
+        fn poll_write(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            let pause = self.pause.get_or_insert_with(|| Box::pin(sleep(LINGER * 3 / 4)));
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+            let n = buf.len().min(10);
+            self.taken += n;
+            Poll::Ready(Ok(n))
+        }
+        idle!();
+    }
+    impl Side for Brief {
+        fn poll_read(&mut self, _: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+            match std::mem::replace(&mut self.said, true) {
+                false => Poll::Ready(Ok(buf.len().min(100))),
+                true => Poll::Pending,
+            }
+        }
+        fn poll_write(&mut self, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(buf.len()))
+        }
+        idle!();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_of_what_is_held_for_it_is_no_silence() {
+        let ledger = Ledger::new();
+        let id = Arc::new(FrontendId { service: "s".into(), consumer: None, bind: "127.0.0.1:1".parse().unwrap() });
+        let (slot, peer) = (ledger.slot(&id), "127.0.0.1:2".parse().unwrap());
+        let backend = Backend::Local("127.0.0.1:3".parse().unwrap());
+        let mut entry = Entry::open(&ledger, &slot, &id, &backend, peer, 1).unwrap();
+        let pipes = Pipes::new(&Arc::<Descriptors>::default());
+        let mut relay = Relay::new(Slow::default(), Brief::default(), Vec::new(), LINGER, &pipes);
+        let ending = relay.run(&mut entry).await;
+        assert!(matches!(ending, Ending::Lingered), "{ending:?}");
+        assert_eq!(relay.client.taken, 100, "all of it was taken, each piece in time");
     }
 }

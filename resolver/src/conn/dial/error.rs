@@ -25,6 +25,8 @@ pub(crate) enum DialError {
         /// Why.
         error: LinkError,
     },
+    /// It was reached and does not speak what its backend is said to speak.
+    Unspoken(String),
     /// The other host did not answer the open within the budget.
     Unanswered {
         /// Its target name.
@@ -38,7 +40,7 @@ impl fmt::Display for DialError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoBackend(reason) => write!(f, "no backend: {reason}"),
-            Self::Loop(sentence) => f.write_str(sentence),
+            Self::Loop(sentence) | Self::Unspoken(sentence) => f.write_str(sentence),
             Self::Refused(attempts) => {
                 f.write_str("local upstream connect failed: ")?;
                 for (at, (addr, error)) in attempts.iter().enumerate() {
@@ -78,7 +80,7 @@ impl DialError {
 impl Faulty for DialError {
     fn blame(&self) -> Blame {
         match self {
-            Self::NoBackend(_) | Self::Refused(_) | Self::Silent(..) => Blame::Service,
+            Self::NoBackend(_) | Self::Refused(_) | Self::Silent(..) | Self::Unspoken(_) => Blame::Service,
             Self::Loop(_) => Blame::Caller,
             Self::Link { .. } | Self::Unanswered { .. } => Blame::Remote,
         }
@@ -87,7 +89,7 @@ impl Faulty for DialError {
         match self {
             Self::NoBackend(_) => Class::InfraDown,
             Self::Loop(_) => Class::Config,
-            Self::Refused(_) => Class::Refused,
+            Self::Refused(_) | Self::Unspoken(_) => Class::Refused,
             Self::Silent(..) | Self::Unanswered { .. } => Class::Timeout,
             Self::Link { error, .. } => error.class,
         }

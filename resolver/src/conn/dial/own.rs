@@ -2,7 +2,7 @@
 use super::super::FrontendId;
 use super::super::bind::other_half;
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Every address this daemon listens on, and for what. Frontends enter and leave by themselves; whoever binds another TCP
@@ -18,15 +18,16 @@ impl OwnListeners {
     pub fn leave(&self, addr: SocketAddr) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&addr);
     }
-    /// What this daemon uses `addr` for, by any of the address's names.
+    /// What this daemon uses `addr` for, by any of the address's names; a listener on every address of a family has them all.
     pub fn purpose(&self, addr: SocketAddr) -> Option<Arc<str>> {
         let own = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        own.get(&addr).or_else(|| other_half(addr).and_then(|half| own.get(&half))).cloned()
+        let names = [Some(addr), other_half(addr), Some(everywhere(addr))];
+        names.into_iter().flatten().find_map(|name| own.get(&name)).cloned()
     }
     /// Refuses `addr` as a backend of the frontend `id`, with the sentence that says why.
     pub(super) fn check(&self, addr: SocketAddr, id: &FrontendId) -> Result<(), String> {
         let service = &id.service;
-        if addr == id.bind || other_half(addr) == Some(id.bind) {
+        if addr == id.bind || other_half(addr) == Some(id.bind) || everywhere(addr) == id.bind {
             let bind = id.bind;
             return Err(format!(
                 "service {service} resolves to {bind}, which is this adapter's own bind: the service directory must carry \
@@ -41,4 +42,10 @@ impl OwnListeners {
             )),
         }
     }
+}
+
+/// The same port on every address of the family.
+fn everywhere(addr: SocketAddr) -> SocketAddr {
+    let ip = if addr.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
+    SocketAddr::new(ip, addr.port())
 }

@@ -82,7 +82,7 @@ impl Entry {
             _ => None,
         };
         let id = ledger.inner.next.fetch_add(1, Ordering::Relaxed);
-        let live = Arc::new(Live::new(client, accepted));
+        let live = Arc::new(Live::new(client, accepted, frontend.is_hostname()));
         slot.enter(id, Arc::clone(&live));
         Some(Self {
             ledger: ledger.clone(),

@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Live {
     pub(super) client: SocketAddr,
     pub(super) accepted: Timestamp,
+    /// It is one request of a client of the router, whose connection carries others as well.
+    pub(super) is_request: bool,
     opened: OnceLock<Timestamp>,
     up: Count,
     down: Count,
 }
 impl Live {
-    pub(super) fn new(client: SocketAddr, accepted: Timestamp) -> Self {
-        Self { client, accepted, opened: OnceLock::new(), up: Count::default(), down: Count::default() }
+    pub(super) fn new(client: SocketAddr, accepted: Timestamp, is_request: bool) -> Self {
+        Self { client, accepted, is_request, opened: OnceLock::new(), up: Count::default(), down: Count::default() }
     }
     /// The backend was reached.
     pub(super) fn open(&self, now: Timestamp) {

@@ -127,6 +127,12 @@ impl Ledger {
         self.slots_of(service).iter().map(|slot| slot.counters()).reduce(Counters::plus)
     }
 
+    /// Connections to frontends that are open now. Requests of the router are not among them: its clients' connections are
+    /// counted there.
+    pub fn streams(&self) -> usize {
+        self.slots().values().filter_map(Weak::upgrade).map(|slot| slot.streams()).sum()
+    }
+
     /// Counters of every service and consumer, for metrics.
     pub fn all_counters(&self) -> Vec<(Arc<str>, Option<Arc<str>>, Counters)> {
         let slots = self.slots();

@@ -128,6 +128,11 @@ impl Slot {
         self.book().open.values().cloned().collect()
     }
 
+    /// How many of them are connections to a frontend.
+    pub(super) fn streams(&self) -> usize {
+        self.book().open.values().filter(|live| !live.is_request).count()
+    }
+
     pub(super) fn recent(&self) -> Vec<Recent> {
         self.book().ended.iter().cloned().collect()
     }

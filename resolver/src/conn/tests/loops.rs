@@ -45,3 +45,18 @@ async fn a_frontend_does_not_dial_another_listener_of_the_daemon() {
     drop(rig);
     assert_eq!(context.own.purpose(addr), None);
 }
+
+#[tokio::test]
+async fn a_listener_on_every_address_is_none_of_its_own_backends() {
+    let own = crate::conn::OwnListeners::default();
+    own.enter("0.0.0.0:7".parse().unwrap(), "service db".into());
+    own.enter("[::]:8".parse().unwrap(), "the router".into());
+    let purpose = |addr: &str| own.purpose(addr.parse().unwrap());
+    for name in ["127.0.0.1:7", "127.0.0.2:7", "0.0.0.0:7"] {
+        assert_eq!(purpose(name).as_deref(), Some("service db"), "{name}");
+    }
+    assert_eq!(purpose("[::1]:8").as_deref(), Some("the router"));
+    for other in ["127.0.0.1:8", "[::1]:7", "127.0.0.1:9"] {
+        assert_eq!(purpose(other), None, "{other}");
+    }
+}

@@ -27,6 +27,8 @@ pub(in crate::daemon) struct Frozen {
     pub(in crate::daemon) refresh: Option<Box<Refresh>>,
     /// Since when.
     pub(in crate::daemon) since: String,
+    /// What was open when the word was given, as both sides tell it.
+    pub(in crate::daemon) streams: u64,
 }
 
 /// Hands everything to the process behind `wire`. After `Ok` that one serves and publishes.
@@ -100,7 +102,7 @@ async fn freeze(daemon: &mut Daemon) -> Result<Frozen, GiveError> {
         Some(docker) => docker.close().await,
         None => Vec::new(),
     };
-    let mut frozen = Frozen { containers, refresh: None, since: remain::now() };
+    let mut frozen = Frozen { containers, refresh: None, since: remain::now(), streams: 0 };
     if let Some(fleet) = &mut daemon.fleet {
         frozen.refresh = fleet.pause().await;
         if frozen.refresh.is_none() {
@@ -157,6 +159,7 @@ async fn go(daemon: &Daemon, frozen: &mut Frozen, wire: &mut Wire) -> Result<(),
         mesh.hold_accepting();
     }
     let last = remain::remainder(daemon, &frozen.since);
+    frozen.streams = last.leaving.streams;
     let go = Server::Go { last, behind: daemon.behind.all() };
     step(wire.send(&go, &[]).await, "giving the word")?;
     hear(wire, WORK, "waiting until the other process serves", |said| matches!(said, Comer::Running)).await

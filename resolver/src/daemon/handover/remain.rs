@@ -7,10 +7,9 @@ use super::wire::Wire;
 use crate::conn::Ending;
 use crate::conn::ledger::Ledger;
 use crate::daemon::Shutdown;
-use crate::daemon::assemble::{Daemon, streams_in};
+use crate::daemon::assemble::Daemon;
 use crate::daemon::objects_side::ObjectsSide;
 use crate::daemon::part::Part;
-use crate::daemon::router_side::RouterSide;
 use crate::gate::Gate;
 use crate::http::Router;
 use futures_util::future::join_all;
@@ -35,14 +34,10 @@ pub(super) fn now() -> String {
 
 /// What `daemon` itself serves now.
 pub(super) fn remainder(daemon: &Daemon, since: &str) -> Remainder {
-    let sessions = daemon.gate.slot().with(Gate::open).unwrap_or(0);
-    let objects = daemon.objects.slot().with(|side| side.server.open()).unwrap_or(0);
-    let requests = daemon.mesh.slot().with(|side| side.router.as_ref().map_or(0, RouterSide::connections)).unwrap_or(0);
-    what_remains(&daemon.ledger, sessions + requests + objects, since)
+    what_remains(&daemon.ledger, daemon.open_streams(), since)
 }
 
-fn what_remains(ledger: &Ledger, sessions: usize, since: &str) -> Remainder {
-    let streams = streams_in(ledger) + sessions;
+fn what_remains(ledger: &Ledger, streams: usize, since: &str) -> Remainder {
     let leaving = Leaving {
         pid: std::process::id(),
         streams: u64::try_from(streams).unwrap_or(u64::MAX),
@@ -145,7 +140,7 @@ impl Teller {
     async fn until_over(&mut self, ledger: &Ledger, others: impl Fn() -> usize) {
         let linger = Instant::now() + LINGER;
         loop {
-            let remainder = what_remains(ledger, others(), &self.since);
+            let remainder = what_remains(ledger, ledger.streams() + others(), &self.since);
             if remainder.leaving.streams == 0 && Instant::now() >= linger {
                 return;
             }

@@ -4,6 +4,7 @@ use super::super::handover::take;
 use super::super::handover::wire::Wire;
 use super::support::*;
 use crate::daemon::{Announcement, Config, DaemonError, TakeError};
+use crate::http::HttpConfig;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -104,6 +105,50 @@ async fn names_leases_tokens_and_open_streams_survive_and_the_old_one_ends_with_
     assert_eq!(ask_once(port_of(&fresh)).await.as_deref(), Some("db hi"));
     new.stop().await;
     assert!(!socket.exists());
+}
+
+#[tokio::test]
+async fn both_say_the_same_number_of_streams_and_count_none_twice() {
+    let host = Host::new();
+    let echo = Echo::start("db").await;
+    let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let router = port();
+    let with_router = || {
+        let http = std::net::SocketAddr::from(([127, 0, 0, 1], router));
+        Config { http: Some(HttpConfig { http: Some(http), ..HttpConfig::default() }), ..alone(&host) }
+    };
+    let config = with_router();
+    let old = Running::start(with_router());
+    old.up().await;
+    let db = register(&config, "db", echo.addr.port(), "k1").await;
+    let web = json!({"name": "web", "kind": "http", "backend": {"host": "127.0.0.1", "port": mute.local_addr().unwrap().port()}});
+    assert_eq!(api(&config, "POST /v1/registrations", "", &web.to_string()).await.0, 201);
+    let mut open = Client::connect(port_of(&db)).await;
+    assert_eq!(open.ask("1").await.as_deref(), Some("db 1"));
+    // One connection with a request that waits for its answer, and one that rests after an answer.
+    let mut clients = Vec::new();
+    for name in ["web", "unknown"] {
+        let mut client = TcpStream::connect(("127.0.0.1", router)).await.unwrap();
+        client.write_all(format!("GET / HTTP/1.1\r\nHost: {name}.localhost\r\n\r\n").as_bytes()).await.unwrap();
+        clients.push(client);
+    }
+    let asked = mute.accept().await.unwrap();
+    assert!(clients[1].read(&mut [0; 4096]).await.unwrap() > 0);
+
+    let new = taking(with_router());
+    new.up().await;
+    handed_over(&old).await;
+    let said = |daemon: &Running| {
+        let said = daemon.said.lock().unwrap();
+        said.iter().find_map(|announced| match announced {
+            Announcement::TookOver { streams, .. } | Announcement::HandedOver { streams, .. } => Some(*streams),
+            _ => None,
+        })
+    };
+    assert_eq!((said(&old), said(&new)), (Some(3), Some(3)));
+    drop((open, clients, asked));
+    old.ended().await.unwrap();
+    new.stop().await;
 }
 
 /// Speaks like a daemon that comes, and says the words so far; then it is gone.
