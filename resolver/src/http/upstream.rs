@@ -3,10 +3,9 @@ use super::HttpContext;
 use super::far::Far;
 use super::pool::Key;
 use super::site::{Protocol, Site};
+use super::socket::Socket;
 use super::tls::backend;
 use crate::conn::{Asker, DialError, Upstream, dial};
-use stado_fleet::link::RemoteStream;
-use std::pin::Pin;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -36,17 +35,18 @@ pub(super) async fn reach(site: &Site, context: &HttpContext) -> Result<Reached,
         dialer: &*context.conn.dialer,
     };
     let far = match (dial(&site.backend, &asker).await?, site.protocol) {
-        (Upstream::Local(stream), Protocol::Https) => Far::Stream(over_tls(stream, site).await?),
+        (Upstream::Local(stream), Protocol::Https) => over_tls(stream, site).await?,
         (upstream, _) => Far::from(upstream),
     };
     Ok(Reached { far, key: Key::of(site), used: false })
 }
 
 /// TLS on an open connection, within the same budget again.
-async fn over_tls(stream: TcpStream, site: &Site) -> Result<Pin<Box<dyn RemoteStream>>, DialError> {
+async fn over_tls(stream: TcpStream, site: &Site) -> Result<Far, DialError> {
     let peer = stream.peer_addr().map_err(|error| DialError::Refused(vec![(site.frontend.bind, error)]))?;
-    match timeout(site.budget, backend::connect(stream, &site.host)).await {
-        Ok(Ok(stream)) => Ok(Box::pin(stream)),
+    let socket = Socket::new(stream);
+    match timeout(site.budget, backend::connect(socket.clone(), &site.host)).await {
+        Ok(Ok(stream)) => Ok(Far::Stream(Box::pin(stream), Some(socket))),
         Ok(Err(error)) => Err(DialError::Refused(vec![(peer, error)])),
         Err(_) => Err(DialError::Silent(vec![peer], site.budget)),
     }

@@ -1,4 +1,5 @@
 //! Answers of our own on a stream.
+use super::super::head::is_grpc;
 use super::super::own::{OwnBody, OwnResponse};
 use super::super::page::{Page, Problem, grpc, render};
 use bytes::Bytes;
@@ -20,7 +21,7 @@ pub(super) struct PageFor {
 impl PageFor {
     pub(super) fn of(request: &Request<()>) -> Self {
         let text = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        let grpc = text(header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("application/grpc"));
+        let grpc = request.headers().get(header::CONTENT_TYPE).is_some_and(|kind| is_grpc(kind.as_bytes()));
         Self { method: request.method().clone(), accept: text(header::ACCEPT).map(str::to_owned), grpc }
     }
 

@@ -1,5 +1,6 @@
 //! One direction of a stream's body, from an HTTP/2 side to an HTTP/2 side: what is not yet taken by the one is not yet
 //! granted to the other, so that no body is held here.
+use super::screen::Malformed;
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
 use http::HeaderMap;
@@ -15,6 +16,8 @@ pub(super) enum Broken {
     Source(Reason),
     /// The side that takes it no longer does.
     Sink(Reason),
+    /// It ends in trailers that are none.
+    Malformed,
 }
 
 /// The reason that is passed on for an error of either side.
@@ -22,7 +25,36 @@ pub(super) fn reason(error: &h2::Error) -> Reason {
     error.reason().unwrap_or(Reason::CANCEL)
 }
 
-/// Moves the whole body and its trailers; a break is passed on as a reset with its reason. `moved` counts bytes, `patience`
+/// The trailers of a client's body, but for what must not come late; empty where there are none.
+pub(super) async fn trailers(from: &mut RecvStream, malformed: &Malformed) -> Result<HeaderMap, Broken> {
+    match from.trailers().await {
+        Ok(Some(_)) if malformed.take(from.stream_id().as_u32()) => Err(Broken::Malformed),
+        Ok(trailers) => {
+            let mut trailers = trailers.unwrap_or_default();
+            super::fields::late(&mut trailers);
+            Ok(trailers)
+        }
+        Err(error) => Err(Broken::Source(reason(&error))),
+    }
+}
+
+/// Of an answer: what comes of it next. A backend that answers before it has read the request may end that with a reset that
+/// is no error; the answer stands (RFC 9113 §8.1).
+pub(super) fn unless_early<T>(next: Option<Result<T, h2::Error>>) -> Result<Option<T>, h2::Error> {
+    match next {
+        Some(Err(error)) if error.is_reset() && error.reason() == Some(Reason::NO_ERROR) => Ok(None),
+        next => next.transpose(),
+    }
+}
+
+fn unless_over(next: Result<Option<Bytes>, Broken>) -> Result<Option<Bytes>, Broken> {
+    match next {
+        Err(Broken::Source(Reason::NO_ERROR)) => Ok(None),
+        next => next,
+    }
+}
+
+/// Moves the whole body of an answer and its trailers; a break is passed on as a reset with its reason. `moved` counts bytes, `patience`
 /// is that of [`send`].
 pub(super) async fn pump(
     from: &mut RecvStream,
@@ -43,7 +75,7 @@ async fn data(
     moved: &mut u64,
     patience: Duration,
 ) -> Result<(), Broken> {
-    while let Some(bytes) = next(from, to).await? {
+    while let Some(bytes) = unless_over(next(from, to).await)? {
         let length = bytes.len();
         let last = from.is_end_stream();
         send(to, bytes, last, patience).await?;
@@ -54,7 +86,7 @@ async fn data(
             return Ok(());
         }
     }
-    match from.trailers().await.map_err(|error| Broken::Source(reason(&error)))? {
+    match unless_early(from.trailers().await.transpose()).map_err(|error| Broken::Source(reason(&error)))? {
         Some(mut trailers) => {
             super::fields::late(&mut trailers);
             end(to, trailers)
@@ -64,7 +96,7 @@ async fn data(
 }
 
 /// The next piece, unless the taker leaves first.
-async fn next(from: &mut RecvStream, to: &mut SendStream<Bytes>) -> Result<Option<Bytes>, Broken> {
+pub(super) async fn next(from: &mut RecvStream, to: &mut SendStream<Bytes>) -> Result<Option<Bytes>, Broken> {
     poll_fn(|cx| {
         if let Poll::Ready(data) = from.poll_data(cx) {
             return Poll::Ready(data.transpose().map_err(|error| Broken::Source(reason(&error))));

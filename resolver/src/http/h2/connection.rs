@@ -2,6 +2,7 @@
 use super::super::HttpContext;
 use super::budget::Budget;
 use super::fields::Truth;
+use super::screen::{Malformed, Screen};
 use super::session::{CONNECTION_WINDOW, STREAM_WINDOW};
 use super::wire::{Ended, Wire};
 use super::{Ends, stream};
@@ -26,6 +27,8 @@ pub(super) struct Shared {
     /// When the connection was accepted; taken by its first stream.
     pub(super) accepted: Mutex<Option<Timestamp>>,
     pub(super) budget: Budget,
+    /// Streams that end in what no request ends in.
+    pub(super) malformed: Malformed,
     /// The budget of resets is spent: the connection ends.
     pub(super) enough: Notify,
 }
@@ -36,12 +39,14 @@ where
 {
     let accepted = Mutex::new(Some(Timestamp::now()));
     let ended = Arc::new(Ended::default());
-    let wire = Wire { inner, initial, ended: ended.clone() };
+    let malformed = Malformed::default();
+    let wire = Wire { inner, initial, ended: ended.clone(), screen: Screen::new(malformed.clone()) };
     let handshake = builder(&ctx).handshake::<_, Bytes>(wire);
     let Ok(Ok(connection)) = timeout(ctx.limits.head_deadline, handshake).await else { return };
     let shared = Arc::new(Shared {
         truth: Truth::new(ends.peer, ends.local, ends.scheme.as_str(), ctx.hop.as_str()),
         budget: Budget::new(ctx.limits.h2_resets, std::time::Instant::now()),
+        malformed,
         ends,
         accepted,
         ctx,

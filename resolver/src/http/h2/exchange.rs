@@ -4,6 +4,7 @@ use super::super::page::Problem;
 use super::super::{HttpContext, Site};
 use super::asked::Asked;
 use super::head1;
+use super::screen::Malformed;
 use crate::conn::ledger::{Entry, Outcome, Refusal};
 use crate::conn::{Backend, DialError};
 use base64::Engine;
@@ -29,6 +30,7 @@ pub(super) struct Exchange<'a> {
     /// The protocol that the stream shall become (RFC 8441).
     pub(super) upgrade: Option<String>,
     pub(super) entry: Entry,
+    pub(super) malformed: &'a Malformed,
 }
 
 /// What is counted of an exchange.
@@ -54,6 +56,8 @@ pub(super) enum Failed {
     Reset(Reason),
     /// The answer broke off; the client's stream has been reset.
     Broken(String),
+    /// The request turned out to be none: its stream is reset, and nothing more goes to the backend.
+    Malformed,
 }
 
 impl Count {
@@ -115,6 +119,9 @@ impl Exchange<'_> {
             // A refusal has been entered where it was found.
             Err(Failed::Ours(_)) => return,
             Err(Failed::ClientLeft) => (Outcome::ClientReset, Some(Blame::Caller)),
+            Err(Failed::Malformed) => {
+                (Outcome::Refused("the request's trailers are malformed".into()), Some(Blame::Caller))
+            }
             Err(Failed::Silent(cause) | Failed::Odd(cause) | Failed::Broken(cause)) => {
                 self.site.stats.failed(cause);
                 service(cause)

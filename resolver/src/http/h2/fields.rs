@@ -5,15 +5,8 @@ use http::{HeaderMap, HeaderValue};
 use std::net::{IpAddr, SocketAddr};
 
 const LOOP: HeaderName = HeaderName::from_static("cdn-loop");
-const FORWARDED: [&str; 7] = [
-    "forwarded",
-    "x-real-ip",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-forwarded-port",
-    "x-forwarded-server",
-];
+const FORWARDED: [&str; 6] =
+    ["forwarded", "x-real-ip", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port"];
 
 /// What is true about a client connection.
 #[derive(Debug, Clone)]
@@ -77,7 +70,8 @@ pub(super) fn late(fields: &mut HeaderMap) {
     meant_for_one_hop(fields);
 }
 
-fn meant_for_one_hop(fields: &mut HeaderMap) {
+/// Takes out what is meant for one connection alone.
+pub(super) fn meant_for_one_hop(fields: &mut HeaderMap) {
     let named: Vec<HeaderName> = fields
         .get_all(header::CONNECTION)
         .iter()

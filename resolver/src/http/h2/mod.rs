@@ -2,7 +2,7 @@
 //! gives what a proxy needs and hyper's server keeps to itself, `1xx` answers and the reason of a reset.
 //!
 //! `connection` takes streams from a client, `stream` leads one of them: `asked` says for whom it is, `to_h1` and `to_h2`
-//! bring it to its backend. `session` keeps sessions with backends that speak HTTP/2.
+//! bring it to its backend; `from_h1` brings requests of HTTP/1 to backends that speak HTTP/2. `session` keeps sessions with backends that speak HTTP/2.
 
 mod answer;
 mod asked;
@@ -11,10 +11,13 @@ mod budget;
 mod connection;
 mod exchange;
 mod fields;
+mod from_h1;
 mod head1;
+mod screen;
 mod session;
 mod source;
 mod stream;
+mod taken;
 #[cfg(test)]
 mod tests;
 mod to_h1;
@@ -22,6 +25,7 @@ mod to_h2;
 mod upload;
 mod wire;
 
+pub(super) use from_h1::{fits, reach};
 pub(super) use session::Sessions;
 
 use super::HttpContext;

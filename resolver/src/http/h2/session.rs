@@ -4,8 +4,10 @@ use super::super::upstream::reach;
 use super::super::{HttpContext, Site};
 use crate::conn::{Backend, DialError};
 use bytes::Bytes;
+use h2::Ping;
 use h2::client::{self, SendRequest};
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -121,8 +123,7 @@ impl Place {
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buffer_size(STREAM_WINDOW as usize);
-        let handshake = timeout(site.budget, builder.handshake(far)).await;
-        let (send, connection) = match handshake {
+        let (send, connection) = match timeout(site.budget, begin(&builder, far)).await {
             Ok(Ok(pair)) => pair,
             Ok(Err(error)) => return Err(Unreached::Silent(format!("HTTP/2 could not be begun: {error}"))),
             Err(_) => return Err(Unreached::Silent("HTTP/2 could not be begun in time".to_owned())),
@@ -135,7 +136,7 @@ impl Place {
         let place = Arc::clone(self);
         let service = site.service.clone();
         tokio::spawn(async move {
-            let mut connection = std::pin::pin!(connection);
+            let mut connection = connection;
             let ended = loop {
                 tokio::select! {
                     ended = &mut connection => break ended,
@@ -159,6 +160,22 @@ impl Place {
     fn open(&self) -> MutexGuard<'_, Vec<Session>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+type Begun = (SendRequest<Bytes>, Pin<Box<client::Connection<Far, Bytes>>>);
+
+/// The engine's handshake waits for no word of the backend. A ping comes back behind its settings: then it is known that HTTP/2
+/// is spoken there, how many streams it takes, and whether it takes WebSockets.
+async fn begin(builder: &client::Builder, far: Far) -> Result<Begun, String> {
+    let words = |error: h2::Error| error.to_string();
+    let (send, connection) = builder.handshake(far).await.map_err(words)?;
+    let mut connection = Box::pin(connection);
+    let Some(mut ping) = connection.ping_pong() else { return Ok((send, connection)) };
+    let ended = tokio::select! {
+        pong = ping.ping(Ping::opaque()) => return pong.map(|_| (send, connection)).map_err(words),
+        ended = &mut connection => ended,
+    };
+    Err(ended.map_or_else(words, |()| "the backend closed the connection".to_owned()))
 }
 
 fn same(a: &Backend, b: &Backend) -> bool {

@@ -13,9 +13,9 @@ use crate::http::page::Problem;
 use crate::http::site::{Protocol, Site};
 use crate::http::stats::InFlight;
 use bytes::Bytes;
-use h2::RecvStream;
 use h2::ext::Protocol as Onto;
 use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
 use http::{HeaderValue, Method, Request, header};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -140,7 +140,8 @@ async fn proxied(
     shared.truth.rewrite(request.headers_mut(), &asked.authority);
     let upgrade = request.extensions().get::<Onto>().map(|onto| onto.as_str().to_owned());
     let count = Count::default();
-    let mut exchange = Exchange { site, ctx, request, asked, body, ended, respond, count, upgrade, entry };
+    let malformed = &shared.malformed;
+    let mut exchange = Exchange { site, ctx, request, asked, body, ended, respond, count, upgrade, entry, malformed };
     let result = match site.protocol {
         Protocol::H2c => to_h2::forward(&mut exchange).await,
         Protocol::Http1 | Protocol::Https => to_h1::forward(&mut exchange).await,
@@ -152,6 +153,10 @@ async fn proxied(
             if exchange.count.status == 0 && !shared.budget.spend(Instant::now()) {
                 shared.enough.notify_one();
             }
+            return exchange.count;
+        }
+        Err(Failed::Malformed) => {
+            exchange.respond.send_reset(Reason::PROTOCOL_ERROR);
             return exchange.count;
         }
         Err(Failed::Reset(reason)) => {
@@ -179,8 +184,8 @@ fn admit(site: &Site, shared: &Shared) -> Result<(InFlight, Entry), Problem> {
     let conn = &ctx.conn;
     let accepted = shared.accepted.lock().unwrap_or_else(PoisonError::into_inner).take();
     let from = (shared.ends.peer, accepted.unwrap_or_else(jiff::Timestamp::now));
-    let entry = Entry::open_since(&conn.ledger, &site.slot, &site.frontend, &site.backend, from, usize::MAX);
-    place.zip(entry).ok_or_else(|| {
+    let open = || Entry::open_since(&conn.ledger, &site.slot, &site.frontend, &site.backend, from, usize::MAX);
+    place.and_then(|place| Some((place, open()?))).ok_or_else(|| {
         site.slot.refuse(Refusal::Limit);
         Problem::TooMany { service: site.service.to_string() }
     })

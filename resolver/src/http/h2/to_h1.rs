@@ -4,7 +4,7 @@ use super::super::upstream::{Reached, kept, reach};
 use super::super::{far::Far, page::Problem};
 use super::exchange::{Count, Exchange, Failed};
 use super::source::{Answer, Source};
-use super::upload::{self, Uploaded};
+use super::upload::{Upload, Uploaded};
 use super::{asked, head1, until_reset};
 use crate::conn::ledger::Seen;
 use std::io;
@@ -20,12 +20,13 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<(), Failed> {
     if exchange.upgrade.is_some() {
         exchange.add_key();
     }
-    let head = exchange.head(framing);
-    let once = exchange.ended && exchange.upgrade.is_none() && asked::is_idempotent(exchange.request.method());
+    let harmless = exchange.upgrade.is_none() && asked::is_idempotent(exchange.request.method());
+    let mut upload = Upload::new(exchange.head(framing), framing, harmless);
     let mut fresh = exchange.upgrade.is_some();
     loop {
         exchange.entry.opening();
-        let kept = if fresh { None } else { kept(exchange.site, exchange.ctx, !once) };
+        let surely = !(harmless && exchange.ended);
+        let kept = if fresh { None } else { kept(exchange.site, exchange.ctx, surely) };
         let reached = match kept {
             Some(reached) => reached,
             None => {
@@ -35,21 +36,21 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<(), Failed> {
             }
         };
         exchange.entry.opened();
-        exchange.entry.up(Seen::Bytes(&head));
-        let again = reached.used && once && !fresh;
-        match attempt(exchange, reached, &head, framing).await {
-            Err(Failed::Silent(_)) if again => fresh = true,
+        exchange.entry.up(Seen::Bytes(upload.held()));
+        let used = reached.used && !fresh;
+        match attempt(exchange, reached, &mut upload).await {
+            Err(Failed::Silent(_)) if used && upload.can_repeat() => fresh = true,
             done => return done,
         }
     }
 }
 
 /// One try on one connection.
-async fn attempt(exchange: &mut Exchange<'_>, reached: Reached, head: &[u8], framing: Framing) -> Result<(), Failed> {
+async fn attempt(exchange: &mut Exchange<'_>, reached: Reached, upload: &mut Upload) -> Result<(), Failed> {
     let Reached { far, key, .. } = reached;
     let (read, mut write) = split(far);
     let mut source = Source::new(read, exchange.ctx);
-    let result = both(exchange, &mut source, &mut write, head, framing).await;
+    let result = both(exchange, &mut source, &mut write, upload).await;
     let (read, stray) = source.into_parts();
     let far: Far = read.unsplit(write);
     match result {
@@ -61,9 +62,9 @@ async fn attempt(exchange: &mut Exchange<'_>, reached: Reached, head: &[u8], fra
         }
         Ok(_) => Ok(()),
         // The backend learns at once that nobody waits any more (proxy rule 15).
-        Err(Failed::ClientLeft) => {
+        Err(failed @ (Failed::ClientLeft | Failed::Malformed)) => {
             far.reset();
-            Err(Failed::ClientLeft)
+            Err(failed)
         }
         Err(other) => Err(other),
     }
@@ -77,23 +78,23 @@ async fn both(
     exchange: &mut Exchange<'_>,
     source: &mut Source,
     write: &mut Write,
-    head: &[u8],
-    framing: Framing,
+    upload: &mut Upload,
 ) -> Result<bool, Failed> {
     let (open, opened) = exchange.upgrade.as_ref().map(|_| oneshot::channel()).unzip();
     let tunnels = opened.is_some();
-    let Exchange { body, respond, request, count, entry, ctx, .. } = exchange;
+    let Exchange { body, respond, request, count, entry, ctx, malformed, .. } = exchange;
     let patience = ctx.limits.unread;
-    let (mut uploaded, mut answered, mut bytes_in) = (None, None, 0);
+    let (mut uploaded, mut answered) = (None, None);
     let mut answer =
         Answer { source, respond, method: request.method(), tunnel: open, entry, bytes_out: 0, status: 0, patience };
     let result = {
-        let mut uploading = std::pin::pin!(upload::run(body, write, head, framing, opened, &mut bytes_in));
+        let mut uploading = std::pin::pin!(upload.run(body, write, opened, malformed));
         let mut answering = std::pin::pin!(answer.run());
         loop {
             tokio::select! {
                 done = &mut uploading, if uploaded.is_none() => match (done, answered.take()) {
                     (Uploaded::ClientLeft, _) => break Err(Failed::ClientLeft),
+                    (Uploaded::Malformed, _) => break Err(Failed::Malformed),
                     (_, Some(done)) => break done,
                     (done, None) => uploaded = Some(done),
                 },
@@ -105,8 +106,8 @@ async fn both(
             }
         }
     };
-    *count = Count { status: answer.status, bytes_in, bytes_out: answer.bytes_out };
-    answer.entry.up(Seen::Count(usize::try_from(bytes_in).unwrap_or(usize::MAX)));
+    *count = Count { status: answer.status, bytes_in: upload.bytes_in, bytes_out: answer.bytes_out };
+    answer.entry.up(Seen::Count(usize::try_from(upload.bytes_in).unwrap_or(usize::MAX)));
     result.map(|persists| persists && matches!(uploaded, Some(Uploaded::Whole)))
 }
 

@@ -3,6 +3,7 @@ use super::super::framing::Framing;
 use super::body::{self, Broken};
 use super::exchange::{Exchange, Failed};
 use super::session::Unreached;
+use super::taken::Taken;
 use super::{asked, fields, until_reset};
 use crate::conn::ledger::{Entry, Seen};
 use bytes::Bytes;
@@ -19,19 +20,19 @@ use std::time::Duration;
 pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<(), Failed> {
     let seen = exchange.head(Framing::None);
     asked::onward(&mut exchange.request, &exchange.asked.authority)?;
-    let mut fresh = false;
+    let (mut fresh, mut taken) = (false, Taken::default());
     loop {
         exchange.entry.opening();
         let taking = exchange.ctx.sessions.take(exchange.site, exchange.ctx, fresh);
-        let taken = until_reset(&mut exchange.respond, taking).await.ok_or(Failed::ClientLeft)?;
-        let lease = match taken {
+        let lease = until_reset(&mut exchange.respond, taking).await.ok_or(Failed::ClientLeft)?;
+        let lease = match lease {
             Ok(lease) => lease,
             Err(Unreached::Dial(error)) => return Err(exchange.unreached(&error)),
             Err(Unreached::Silent(cause)) => return Err(Failed::Silent(cause)),
         };
         exchange.entry.opened();
         exchange.entry.up(Seen::Bytes(&seen));
-        match attempt(exchange, lease.send.clone()).await {
+        match attempt(exchange, lease.send.clone(), &mut taken).await {
             Err(Lost::Untouched(_)) if !fresh => fresh = true,
             Err(Lost::Untouched(cause)) => return Err(Failed::Silent(format!("HTTP/2: {cause}"))),
             Err(Lost::Failed(failed)) => return Err(failed),
@@ -41,7 +42,7 @@ pub(super) async fn forward(exchange: &mut Exchange<'_>) -> Result<(), Failed> {
 }
 
 /// How a try failed.
-enum Lost {
+pub(super) enum Lost {
     /// It may be tried again.
     Untouched(String),
     Failed(Failed),
@@ -52,7 +53,7 @@ impl From<Failed> for Lost {
     }
 }
 
-async fn attempt(exchange: &mut Exchange<'_>, sender: SendRequest<Bytes>) -> Result<(), Lost> {
+async fn attempt(exchange: &mut Exchange<'_>, sender: SendRequest<Bytes>, taken: &mut Taken) -> Result<(), Lost> {
     let mut sender = match until_reset(&mut exchange.respond, sender.ready()).await.ok_or(Failed::ClientLeft)? {
         Ok(sender) => sender,
         Err(error) => return Err(Lost::Untouched(error.to_string())),
@@ -62,9 +63,12 @@ async fn attempt(exchange: &mut Exchange<'_>, sender: SendRequest<Bytes>) -> Res
     }
     let sent = sender.send_request(exchange.request.clone(), exchange.ended);
     let (response, up) = sent.map_err(|error| Lost::Untouched(error.to_string()))?;
-    let result = both(exchange, response, up).await;
+    let result = both(exchange, response, up, taken).await;
     match result {
-        Err(Failure { failed: None, error: Some(error) }) => Err(judge(exchange, &error)),
+        Err(Failure { failed: None, error: Some(error) }) => {
+            let harmless = asked::is_idempotent(exchange.request.method());
+            Err(judge(&error, taken.can_repeat(), harmless))
+        }
         Err(Failure { failed: Some(failed), .. }) => Err(failed.into()),
         _ => Ok(()),
     }
@@ -81,36 +85,40 @@ impl From<Failed> for Failure {
     }
 }
 
-/// What an error before the answer means for the request.
-fn judge(exchange: &Exchange<'_>, error: &h2::Error) -> Lost {
-    let untouched = exchange.count.bytes_in == 0;
+/// What an error before the answer means for a request. `repeatable`: all of it that was sent is held. `harmless`: twice does
+/// what once does.
+pub(super) fn judge(error: &h2::Error, repeatable: bool, harmless: bool) -> Lost {
     let reset = error.is_remote() && error.is_reset();
     let refused = reset && error.reason() == Some(Reason::REFUSED_STREAM)
         || error.is_remote() && error.is_go_away() && error.reason() == Some(Reason::NO_ERROR);
-    let harmless = exchange.ended && asked::is_idempotent(exchange.request.method()) && !reset;
     match error.reason() {
-        _ if untouched && (refused || harmless) => Lost::Untouched(error.to_string()),
+        _ if repeatable && (refused || (harmless && !reset)) => Lost::Untouched(error.to_string()),
         Some(reason) if reset => Failed::Reset(reason).into(),
         _ => Failed::Silent(format!("HTTP/2: {error}")).into(),
     }
 }
 
 /// Both directions at once.
-async fn both(exchange: &mut Exchange<'_>, response: ResponseFuture, mut up: SendStream<Bytes>) -> Result<(), Failure> {
-    let Exchange { body, respond, count, ended, entry, ctx, upgrade, .. } = exchange;
-    let (mut bytes_in, mut status, mut bytes_out) = (0, 0, 0);
+async fn both(
+    exchange: &mut Exchange<'_>,
+    response: ResponseFuture,
+    mut up: SendStream<Bytes>,
+    taken: &mut Taken,
+) -> Result<(), Failure> {
+    let Exchange { body, respond, count, ended, entry, ctx, upgrade, malformed, .. } = exchange;
+    let (mut status, mut bytes_out) = (0, 0);
     // What has become another protocol's is nobody's answer.
     let patience = if upgrade.is_some() { Duration::MAX } else { ctx.limits.unread };
     let result = {
-        let mut uploading = std::pin::pin!(async {
-            if *ended { Ok(()) } else { body::pump(body, &mut up, &mut bytes_in, Duration::MAX).await }
-        });
+        let mut uploading =
+            std::pin::pin!(async { if *ended { Ok(()) } else { taken.pump(body, &mut up, malformed).await } });
         let mut answering = std::pin::pin!(answer(response, respond, entry, (&mut status, &mut bytes_out), patience));
         let (mut uploaded, mut answered) = (false, false);
         loop {
             tokio::select! {
                 done = &mut uploading, if !uploaded => match done {
                     Err(Broken::Source(_)) => break Err(Failed::ClientLeft.into()),
+                    Err(Broken::Malformed) => break Err(Failed::Malformed.into()),
                     _ if answered => break Ok(()),
                     _ => uploaded = true,
                 },
@@ -122,8 +130,8 @@ async fn both(exchange: &mut Exchange<'_>, response: ResponseFuture, mut up: Sen
             }
         }
     };
-    (count.bytes_in, count.status, count.bytes_out) = (bytes_in, status, bytes_out);
-    entry.up(Seen::Count(usize::try_from(bytes_in).unwrap_or(usize::MAX)));
+    (count.bytes_in, count.status, count.bytes_out) = (taken.bytes, status, bytes_out);
+    entry.up(Seen::Count(usize::try_from(taken.bytes).unwrap_or(usize::MAX)));
     entry.down(Seen::Count(usize::try_from(bytes_out).unwrap_or(usize::MAX)));
     if let Err(Failure { failed: Some(Failed::ClientLeft), .. }) = &result {
         up.send_reset(Reason::CANCEL);
@@ -154,7 +162,7 @@ async fn answer(
         Err(Broken::Source(reason)) => {
             Err(Failed::Broken(format!("the backend broke its answer off ({reason})")).into())
         }
-        Err(Broken::Sink(_)) => Err(Failed::ClientLeft.into()),
+        Err(Broken::Sink(_) | Broken::Malformed) => Err(Failed::ClientLeft.into()),
     }
 }
 
@@ -165,13 +173,7 @@ async fn head(
 ) -> Result<Response<h2::RecvStream>, Failure> {
     let failed = |error| Failure { failed: None, error: Some(error) };
     loop {
-        let next = poll_fn(|cx| {
-            if let Poll::Ready(Some(early)) = response.poll_informational(cx) {
-                return Poll::Ready(early.map(Head::Early));
-            }
-            std::pin::Pin::new(&mut response).poll(cx).map(|done| done.map(Head::Final))
-        });
-        match until_reset(respond, next).await.ok_or(Failed::ClientLeft)?.map_err(failed)? {
+        match until_reset(respond, next_head(&mut response)).await.ok_or(Failed::ClientLeft)?.map_err(failed)? {
             Head::Final(response) => return Ok(response),
             Head::Early(mut early) => {
                 fields::answer(early.headers_mut());
@@ -181,7 +183,20 @@ async fn head(
     }
 }
 
-enum Head {
+/// A head of an answer.
+pub(super) enum Head {
+    /// A 1xx.
     Early(Response<()>),
     Final(Response<h2::RecvStream>),
+}
+
+/// The next one.
+pub(super) async fn next_head(response: &mut ResponseFuture) -> Result<Head, h2::Error> {
+    poll_fn(|cx| {
+        if let Poll::Ready(Some(early)) = response.poll_informational(cx) {
+            return Poll::Ready(early.map(Head::Early));
+        }
+        std::pin::Pin::new(&mut *response).poll(cx).map(|done| done.map(Head::Final))
+    })
+    .await
 }

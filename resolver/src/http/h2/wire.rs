@@ -1,5 +1,6 @@
 //! The bytes under a connection: what was read before comes first, and a bare end of the client's stream is not taken for its
-//! leaving (proxy rule 15): the streams that it has opened are answered first.
+//! leaving (proxy rule 15): the streams that it has opened are answered first. What comes in is [`Screen`]ed.
+use super::screen::Screen;
 use bytes::Bytes;
 use std::io;
 use std::pin::Pin;
@@ -29,13 +30,16 @@ pub(super) struct Wire<S> {
     pub(super) inner: S,
     pub(super) initial: Bytes,
     pub(super) ended: Arc<Ended>,
+    pub(super) screen: Screen,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if !self.initial.is_empty() {
             let length = self.initial.len().min(buf.remaining());
-            buf.put_slice(&self.initial.split_to(length));
+            let first = self.initial.split_to(length);
+            self.screen.see(&first);
+            buf.put_slice(&first);
             return Poll::Ready(Ok(()));
         }
         if self.ended.seen.load(Ordering::Acquire) {
@@ -48,7 +52,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
                 self.ended.news.notify_one();
                 Poll::Pending
             }
-            other => other,
+            other => {
+                self.screen.see(buf.filled().get(before..).unwrap_or_default());
+                other
+            }
         }
     }
 }

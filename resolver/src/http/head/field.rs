@@ -11,6 +11,7 @@ pub(super) enum Kind {
     Te,
     Expect,
     Accept,
+    ContentType,
     /// Meant for the next hop alone: removed.
     Hop,
     /// Says who the client is: replaced by what is true.
@@ -34,6 +35,7 @@ pub(super) fn kind(name: &str) -> Kind {
         9 if is("forwarded") || is("x-real-ip") => Kind::Forwarded,
         10 if is("connection") => Kind::Connection,
         10 if is("keep-alive") => Kind::Hop,
+        12 if is("content-type") => Kind::ContentType,
         14 if is("content-length") => Kind::ContentLength,
         15 if is("x-forwarded-for") => Kind::Forwarded,
         16 if is("x-forwarded-host") || is("x-forwarded-port") => Kind::Forwarded,
@@ -46,7 +48,7 @@ pub(super) fn kind(name: &str) -> Kind {
 
 /// Whether a field may stand in a trailer section: nothing that frames, routes or names the client may come late.
 pub(in crate::http) fn is_kept_in_trailers(name: &str) -> bool {
-    matches!(kind(name), Kind::Other | Kind::Accept)
+    matches!(kind(name), Kind::Other | Kind::Accept | Kind::ContentType)
 }
 
 /// The comma-separated words of a field's value.

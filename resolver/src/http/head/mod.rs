@@ -19,7 +19,7 @@ mod write;
 pub(super) use field::is_kept_in_trailers;
 pub(super) use forward::{Hop, True};
 pub(super) use host::normalise;
-pub(super) use request::Request;
+pub(super) use request::{Request, is_grpc};
 pub(super) use response::Response;
 pub(super) use scan::{Bounds, Scan};
 pub(super) use target::Target;

@@ -17,6 +17,8 @@ pub(in crate::http) struct Request<'h, 'b> {
     pub(in crate::http) framing: Framing,
     /// `Accept`, for pages of our own.
     pub(in crate::http) accept: Option<&'b str>,
+    /// It is a call of gRPC, whose clients read no pages.
+    pub(in crate::http) grpc: bool,
     /// The client asks for another protocol on this connection.
     pub(in crate::http) upgrade: bool,
     /// The client waits for a 100 before it sends the body.
@@ -43,6 +45,7 @@ impl<'h, 'b> Request<'h, 'b> {
             authority: b"",
             framing: Framing::None,
             accept: None,
+            grpc: false,
             upgrade: false,
             expects: false,
             looped: false,
@@ -68,6 +71,7 @@ impl<'h, 'b> Request<'h, 'b> {
                 Kind::Te => self.trailers |= words(field.value).any(|word| word.eq_ignore_ascii_case(b"trailers")),
                 Kind::Expect => self.expects |= field.value.eq_ignore_ascii_case(b"100-continue"),
                 Kind::Accept => self.accept = std::str::from_utf8(field.value).ok(),
+                Kind::ContentType => self.grpc |= is_grpc(field.value),
                 Kind::Loop => self.looped |= hop.is_in(field.value),
                 Kind::Host | Kind::Hop | Kind::Forwarded | Kind::Other => {}
             }
@@ -104,6 +108,12 @@ impl<'h, 'b> Request<'h, 'b> {
     pub(in crate::http) fn is_idempotent(&self) -> bool {
         matches!(self.method, b"GET" | b"HEAD" | b"OPTIONS" | b"PUT" | b"DELETE" | b"TRACE")
     }
+}
+
+/// Whether a `Content-Type` is one of gRPC's.
+pub(in crate::http) fn is_grpc(content_type: &[u8]) -> bool {
+    const GRPC: &[u8] = b"application/grpc";
+    content_type.get(..GRPC.len()).is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
 }
 
 type Line<'b> = (&'b [u8], &'b [u8], Version, &'b [u8]);

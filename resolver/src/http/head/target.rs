@@ -51,6 +51,9 @@ fn absolute(target: &[u8]) -> Result<Target<'_>, &'static str> {
     let rest = after(b"http://").or_else(|| after(b"https://")).ok_or(UNKNOWN)?;
     let end = rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at_checked(end).ok_or(UNKNOWN)?;
+    if authority.is_empty() {
+        return Err("an http URL without a host in the request target");
+    }
     if rest.first() == Some(&b'#') {
         return Err("a fragment in the request target");
     }

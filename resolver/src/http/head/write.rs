@@ -16,7 +16,9 @@ pub(in crate::http) fn write_request(request: &Request<'_, '_>, truth: &True, ho
             Kind::Loop => seen.push(field.value),
             Kind::Upgrade if request.upgrade => put_field(out, field),
             Kind::Expect if request.version == super::Version::Http10 => {}
-            Kind::Expect | Kind::Accept | Kind::Other if !is_removed(request, field) => put_field(out, field),
+            Kind::Expect | Kind::Accept | Kind::ContentType | Kind::Other if !is_removed(request, field) => {
+                put_field(out, field)
+            }
             _ => {}
         }
     }

@@ -1,21 +1,13 @@
 //! Who may read the index: a person's browser that went there, and programs of this machine; never another site's page.
-use super::super::own::{OwnRequest, OwnResponse};
-use super::super::page::Form;
-use super::full;
+use super::super::own::OwnRequest;
+use super::super::page::Problem;
 
-/// The answer for a request that is not to be served.
-pub(super) fn refuse(request: &OwnRequest) -> Option<OwnResponse> {
+/// Why a request is not to be served.
+pub(super) fn refuse(request: &OwnRequest) -> Option<Problem> {
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
-        let text = "405 Method Not Allowed\n\nnothing is changed here; stado service has the verbs\n";
-        let mut refused = full(405, Form::Text.content_type(), text.into());
-        refused.headers.push(("Allow", "GET, HEAD".to_owned()));
-        return Some(refused);
+        return Some(Problem::ReadOnly);
     }
-    let foreign = foreign_origin(request) || embedded(request);
-    foreign.then(|| {
-        let text = "403 Forbidden\n\nonly for its own page and for programs of this machine\n";
-        full(403, Form::Text.content_type(), text.into())
-    })
+    (foreign_origin(request) || embedded(request)).then_some(Problem::Foreign)
 }
 
 /// An `Origin` that is not this very host and port.

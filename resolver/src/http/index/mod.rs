@@ -14,7 +14,7 @@ mod tests;
 pub use rows::FleetView;
 
 use super::own::{Own, OwnAnswer, OwnBody, OwnRequest, OwnResponse};
-use super::page::{self, Form};
+use super::page::{self, Form, Problem};
 use crate::conn::ledger::Ledger;
 use crate::mesh::Mesh;
 use bytes::Bytes;
@@ -45,8 +45,8 @@ impl Index {
     }
 
     fn respond(&self, request: &OwnRequest) -> OwnResponse {
-        if let Some(refusal) = guard::refuse(request) {
-            return refusal;
+        if let Some(problem) = guard::refuse(request) {
+            return refused(&problem, request);
         }
         match request.path.as_str() {
             "/" => self.page(request),
@@ -55,7 +55,7 @@ impl Index {
             "/app.js" => full(200, "text/javascript; charset=utf-8", SCRIPT.into()),
             "/app.css" => full(200, "text/css; charset=utf-8", STYLE.into()),
             "/icon.svg" | "/favicon.ico" => full(200, "image/svg+xml", ICON.into()),
-            _ => full(404, Form::Text.content_type(), "404 Not Found\n\nthe services are listed at /\n".into()),
+            path => refused(&Problem::NoPage { path: path.to_owned() }, request),
         }
     }
 
@@ -79,12 +79,7 @@ impl Index {
         }
         match self.feeds.open(Arc::clone(&self.source)) {
             Some(stream) => answer(200, feed::TYPE, OwnBody::Stream(stream)),
-            None => {
-                let mut busy =
-                    full(503, Form::Text.content_type(), "503 Service Unavailable\n\ntoo many readers\n".into());
-                busy.headers.push(("Retry-After", "5".to_owned()));
-                busy
-            }
+            None => refused(&Problem::TooManyReaders, request),
         }
     }
 }
@@ -101,9 +96,19 @@ fn full(status: u16, content_type: &str, body: String) -> OwnResponse {
 
 fn answer(status: u16, content_type: &str, body: OwnBody) -> OwnResponse {
     let mut headers = page::common();
+    headers.push(("Content-Security-Policy", POLICY.to_owned()));
+    respond(status, content_type, headers, body)
+}
+
+/// A page of the family that the whole router answers with, in the form that the client prefers.
+fn refused(problem: &Problem, request: &OwnRequest) -> OwnResponse {
+    let page = page::render(problem, request.header("accept"));
+    respond(page.status, page.content_type, page.headers, OwnBody::Full(page.body))
+}
+
+fn respond(status: u16, content_type: &str, mut headers: Vec<(&'static str, String)>, body: OwnBody) -> OwnResponse {
     headers.extend([
         ("Content-Type", content_type.to_owned()),
-        ("Content-Security-Policy", POLICY.to_owned()),
         ("Cross-Origin-Resource-Policy", "same-origin".to_owned()),
         ("X-Frame-Options", "DENY".to_owned()),
     ]);

@@ -78,6 +78,31 @@ async fn pages_of_other_sites_read_nothing_and_nothing_is_changed() {
 }
 
 #[tokio::test]
+async fn what_is_not_there_or_not_allowed_is_a_page_like_all_others() {
+    let home = Home::new();
+    let mesh = home.start();
+    let index = Index::new(&mesh, context().ledger, None);
+    let post = |accept: &str| OwnRequest { method: "POST".into(), ..ask("/", &[("Accept", accept)]) };
+    let absent = |accept: &str| ask("/no<where>", &[("Accept", accept)]);
+    let foreign = |accept: &str| ask("/", &[("Accept", accept), ("Origin", "http://evil.example")]);
+    for (status, code, request) in [
+        (404, "no_page", &absent as &dyn Fn(&str) -> OwnRequest),
+        (405, "read_only", &post),
+        (403, "foreign", &foreign),
+    ] {
+        let json = index.respond(&request("application/json"));
+        assert!(json.headers.contains(&("Content-Type", "application/json".to_owned())), "{:?}", json.headers);
+        let json: serde_json::Value = serde_json::from_str(&text(json)).unwrap();
+        assert_eq!((&json["status"], &json["error"]["code"]), (&status.into(), &code.into()));
+        let html = text(index.respond(&request("text/html")));
+        assert!(html.starts_with("<!doctype html>") && html.contains(&format!("<h1>{status} ")), "{html}");
+        assert!(!html.contains("no<where>"), "{html}");
+        assert!(text(index.respond(&request("*/*"))).starts_with(&format!("{status} ")));
+    }
+    assert!(index.respond(&post("*/*")).headers.contains(&("Allow", "GET, HEAD".to_owned())));
+}
+
+#[tokio::test]
 async fn everything_is_served_from_here_under_a_strict_policy() {
     let home = Home::new();
     let mesh = home.start();

@@ -1,4 +1,4 @@
-//! Answers of our own: what went wrong, readable in a terminal, in a browser and as JSON (proxy rules 10, 20 and 21).
+//! Answers of our own: what went wrong, readable in a terminal, in a browser and as JSON (proxy rules 10 and 21).
 //!
 //! [`words`] says it, [`accept`] chooses the form, [`html`] draws it, `grpc` puts it into fields. What a client sent is shown
 //! only as [`shown`] leaves it.
@@ -14,6 +14,7 @@ pub(super) use accept::{Form, choose};
 pub(super) use grpc::grpc;
 pub(super) use html::escape;
 pub use shown::shown;
+pub(super) use words::reason_phrase;
 
 use bytes::Bytes;
 use words::Words;
@@ -76,11 +77,17 @@ pub enum Problem {
     Version,
     /// CONNECT.
     ConnectRefused,
-    /// Plain HTTP on the TLS port.
-    PlainOnTls {
-        /// The same address over TLS; empty when it is not known.
-        https_url: String,
+    /// Our own host has nothing at this path.
+    NoPage {
+        /// As the client asked.
+        path: String,
     },
+    /// Our own host changes nothing.
+    ReadOnly,
+    /// Our own host was asked by another site's page.
+    Foreign,
+    /// Our own host tells as many readers of changes as it can.
+    TooManyReaders,
 }
 
 /// A whole answer. It is never stored by a cache and never guessed to be of another type.

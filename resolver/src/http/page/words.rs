@@ -74,12 +74,22 @@ impl Words {
                     .to_owned(),
             ),
             Problem::ConnectRefused => {
-                let mut words =
-                    Self::new(405, "connect_refused", "this router opens no tunnels: CONNECT is refused".to_owned());
-                words.headers.push(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned()));
-                words
+                Self::new(405, "connect_refused", "this router opens no tunnels: CONNECT is refused".to_owned())
+                    .header("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
             }
-            Problem::PlainOnTls { https_url } => plain_on_tls(https_url),
+            Problem::NoPage { path } => Self::new(404, "no_page", format!("there is no page {}", shown(path)))
+                .facts(vec![("path", shown(path))])
+                .next("the services of this machine are listed at /"),
+            Problem::ReadOnly => Self::new(405, "read_only", "nothing is changed here".to_owned())
+                .next("stado service has the verbs that change something")
+                .header("Allow", "GET, HEAD"),
+            Problem::Foreign => {
+                Self::new(403, "foreign", "this is only for its own page and for programs of this machine".to_owned())
+            }
+            Problem::TooManyReaders => {
+                Self::new(503, "too_many_readers", "as many as can be are told of changes already".to_owned())
+                    .header("Retry-After", "5")
+            }
         }
     }
 
@@ -97,8 +107,12 @@ impl Words {
         self
     }
 
-    fn retry(mut self) -> Self {
-        self.headers.push(("Retry-After", "1".to_owned()));
+    fn retry(self) -> Self {
+        self.header("Retry-After", "1")
+    }
+
+    fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
         self
     }
 
@@ -152,29 +166,21 @@ fn unknown(asked: &str, known: &[String], index: &str) -> Words {
     words.next(format!("all that is served here is listed at {index}/"))
 }
 
-fn plain_on_tls(https_url: &str) -> Words {
-    // It goes into a header field: anything but plain visible ASCII would end that field or begin another.
-    let fits = https_url.starts_with("https://") && https_url.bytes().all(|byte| byte.is_ascii_graphic());
-    let sentence = "Client sent an HTTP request to an HTTPS server.".to_owned();
-    if !fits {
-        return Words::new(400, "plain_on_tls", sentence).next("use https:// for this port");
-    }
-    let mut words = Words::new(307, "plain_on_tls", sentence).next(format!("it is at {https_url}"));
-    words.headers.push(("Location", https_url.to_owned()));
-    words
-}
-
 /// A moment in whole seconds.
 fn second(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The usual words of a status that we answer with.
+/// The usual words of a status that answers of ours have.
 pub(in crate::http) fn reason_phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",
+        204 => "No Content",
+        301 => "Moved Permanently",
+        302 => "Found",
         304 => "Not Modified",
         307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
         400 => "Bad Request",
         403 => "Forbidden",
         404 => "Not Found",
@@ -183,8 +189,11 @@ pub(in crate::http) fn reason_phrase(status: u16) -> &'static str {
         421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
+        501 => "Not Implemented",
         502 => "Bad Gateway",
         503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
         508 => "Loop Detected",
         _ => "",
     }

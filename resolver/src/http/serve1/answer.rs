@@ -5,7 +5,7 @@ use crate::http::access::Done;
 use crate::http::buffer;
 use crate::http::framing::{Body, Form};
 use crate::http::own::{Own, OwnBody, OwnRequest};
-use crate::http::page::{Page, Problem, render};
+use crate::http::page::{Page, Problem, grpc, reason_phrase, render};
 use crate::http::site::Site;
 use crate::http::socket::Client;
 use std::io::Write;
@@ -27,7 +27,10 @@ impl<S: Client> Conn<S> {
 
     /// The same, about a request to `site`.
     pub(super) async fn answer_for(&mut self, site: Option<&Site>, problem: &Problem, facts: Facts) -> Next {
-        let page = render(problem, Some(self.accept.as_str()).filter(|accept| !accept.is_empty()));
+        let mut page = render(problem, Some(self.accept.as_str()).filter(|accept| !accept.is_empty()));
+        if self.grpc {
+            page.headers.extend(grpc(problem));
+        }
         let next = self.send(&page, facts).await;
         self.report(site, page.status, 0, page.body.len() as u64);
         next
@@ -163,7 +166,7 @@ fn head<'a>(
 ) -> Vec<u8> {
     let mut out = buffer::take();
     // Writing to memory does not fail.
-    let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
+    let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason_phrase(status));
     for (name, value) in headers {
         let _ = write!(out, "{name}: {value}\r\n");
     }
@@ -178,32 +181,4 @@ fn head<'a>(
         (true, true) => b"\r\n",
     });
     out
-}
-
-/// The phrase behind a status that answers of ours have.
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        204 => "No Content",
-        301 => "Moved Permanently",
-        302 => "Found",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        421 => "Misdirected Request",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        508 => "Loop Detected",
-        _ => "",
-    }
 }

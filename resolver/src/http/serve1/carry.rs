@@ -10,8 +10,9 @@ use crate::conn::ledger::{Entry, Outcome, Refusal, Seen};
 use crate::conn::{Backend, DialError};
 use crate::http::buffer;
 use crate::http::framing::{Form, Framing};
+use crate::http::h2;
 use crate::http::page::Problem;
-use crate::http::site::Site;
+use crate::http::site::{Protocol, Site};
 use crate::http::socket::Client;
 use crate::http::upstream::{self, Reached};
 use stado_fleet::fault::{Blame, Faulty};
@@ -41,15 +42,16 @@ impl<S: Client> Conn<S> {
         let admitted = site.stats.admit(self.context.limits.service_requests);
         let conn = &self.context.conn;
         let from = (self.peer, since(self.since));
-        let entry = Entry::open_since(&conn.ledger, &site.slot, &site.frontend, &site.backend, from, usize::MAX);
-        let (Some(place), Some(mut entry)) = (admitted, entry) else {
+        let open = || Entry::open_since(&conn.ledger, &site.slot, &site.frontend, &site.backend, from, usize::MAX);
+        let Some((place, mut entry)) = admitted.and_then(|place| Some((place, open()?))) else {
             site.slot.refuse(Refusal::Limit);
             let problem = Problem::TooMany { service: site.service.to_string() };
             return self.refuse(&site, &problem, &pump, facts).await;
         };
         let mut fresh = false;
         loop {
-            let kept = (!fresh).then(|| upstream::kept(&site, &self.context, !facts.is_idempotent)).flatten();
+            let surely = !facts.is_idempotent || !pump.has_read_all();
+            let kept = (!fresh).then(|| upstream::kept(&site, &self.context, surely)).flatten();
             let reached = match kept {
                 Some(reached) => reached,
                 None => {
@@ -139,9 +141,14 @@ impl<S: Client> Conn<S> {
     }
 
     /// A new connection to the backend; `None` when the client is gone before it is there.
-    async fn reach(&mut self, site: &Site) -> Option<Result<Reached, DialError>> {
+    async fn reach(&mut self, site: &Arc<Site>) -> Option<Result<Reached, DialError>> {
         let context = Arc::clone(&self.context);
-        let mut reaching = pin!(upstream::reach(site, &context));
+        let mut reaching = pin!(async {
+            match site.protocol {
+                Protocol::H2c => h2::reach(site, &context).await,
+                Protocol::Http1 | Protocol::Https => upstream::reach(site, &context).await,
+            }
+        });
         let (watch, stream, input) = (&mut self.watch, &mut self.stream, &mut self.input);
         poll_fn(|cx| {
             if let Poll::Ready(reached) = reaching.as_mut().poll(cx) {

@@ -4,11 +4,12 @@ use super::pump::{Broken, Pump};
 use super::{Conn, problem};
 use crate::http::buffer;
 use crate::http::framing::Form;
+use crate::http::h2;
 use crate::http::head::{FIELDS, Request, Target, normalise, write_request};
 use crate::http::hostname;
 use crate::http::own::{Own, OwnRequest};
 use crate::http::page::Problem;
-use crate::http::site::Site;
+use crate::http::site::{Protocol, Site};
 use crate::http::socket::Client;
 use httparse::{EMPTY_HEADER, Header};
 use std::ops::Range;
@@ -67,9 +68,11 @@ impl<S: Client> Conn<S> {
         let room = if more.is_empty() { &mut room[..] } else { &mut more[..] };
         let head = self.input.bytes().get(at).unwrap_or_default();
         self.accept.clear();
+        self.grpc = false;
         self.texts.clear();
         let request = Request::read(head, room, &self.context.hop).map_err(problem)?;
         self.accept.push_str(request.accept.unwrap_or_default());
+        self.grpc = request.grpc;
         if self.context.observer.logs() {
             self.texts.note(&request);
         }
@@ -97,9 +100,12 @@ impl<S: Client> Conn<S> {
         let Some(site) = self.context.routes.find(host) else {
             return Ok(Heard::Problem(self.unknown(host), facts));
         };
+        if site.protocol == Protocol::H2c {
+            h2::fits(request.method, request.target, request.authority).map_err(|why| Problem::Bad { why })?;
+        }
         let mut out = buffer::take();
         write_request(&request, &self.truth, &self.context.hop, &mut out);
-        let pump = Pump::new(out, request.framing, Form::Framed);
+        let pump = Pump::new(out, request.framing, Form::Framed).keeping(facts.is_idempotent);
         Ok(Heard::Carry(Carried { site, facts, pump }))
     }
 

@@ -64,6 +64,7 @@ struct Conn<S> {
     /// Of the request that is answered now.
     host: String,
     accept: String,
+    grpc: bool,
     texts: hear::Texts,
     started: Instant,
     /// Since when the client waits for it: the accept for the first one (design, "when a wait begins").
@@ -103,6 +104,7 @@ pub async fn serve<S: Client>(
         covered,
         host: String::new(),
         accept: String::new(),
+        grpc: false,
         texts: hear::Texts::default(),
         started: Instant::now(),
         since: Instant::now(),

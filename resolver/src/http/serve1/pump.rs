@@ -9,6 +9,8 @@ use std::task::{self, Poll, ready};
 
 /// Runs of a body up to this size are copied behind what goes out with them: one write instead of two.
 const COPIED: usize = 16 << 10;
+/// So much of a message is gathered before it is written, and held for a repetition (proxy rule 16).
+const KEPT: usize = 32 << 10;
 /// A counted body with so much left is worth a pipe.
 const WORTH_A_PIPE: u64 = 512 << 10;
 
@@ -43,8 +45,10 @@ pub(super) struct Pump {
     body: Body,
     bulk: Option<Bulk>,
     may_bulk: bool,
-    /// `out` still holds everything that was ever to be sent.
+    /// `out` still holds everything that was ever taken from the source.
     whole: bool,
+    /// It goes on to, as long as that is little.
+    keeps: bool,
     pub(super) waits: Waits,
     /// Bytes of the body that were passed on.
     pub(super) moved: u64,
@@ -63,6 +67,7 @@ impl Pump {
             bulk: None,
             may_bulk: true,
             whole: true,
+            keeps: false,
             waits: Waits::Source,
             moved: 0,
             given: 0,
@@ -77,9 +82,13 @@ impl Pump {
     pub(super) fn begin_body(&mut self, framing: Framing, form: Form) {
         self.body = Body::new(framing, form);
     }
-    /// Whether the message can be sent again from what is held.
+    /// The same, but what went out stays held while it is no more than [`KEPT`], so that it can go out again.
+    pub(super) fn keeping(self, keeps: bool) -> Self {
+        Self { keeps, ..self }
+    }
+    /// Whether everything that went out can go out again; what of it has not come yet follows then.
     pub(super) fn can_repeat(&self) -> bool {
-        self.whole && self.body.is_done()
+        self.whole
     }
     /// Begins anew on another connection. Only where [`Self::can_repeat`].
     pub(super) fn repeat(&mut self) {
@@ -91,7 +100,7 @@ impl Pump {
     }
     /// Whether bytes wait for the destination.
     pub(super) fn holds(&self) -> bool {
-        self.sent < self.out.len() || self.ready > 0 || self.bulk.as_ref().is_some_and(Bulk::holds)
+        self.sent < self.out.len() || self.ready > 0 || self.bulk.as_ref().is_some_and(|bulk| bulk.held() > 0)
     }
     /// Takes the memory.
     pub(super) fn into_memory(self) -> Vec<u8> {
@@ -101,12 +110,14 @@ impl Pump {
     /// Takes the body's bytes that are in `input`, as far as they go out with what is held; the rest stays. A malformed body
     /// is found here before any of it is sent.
     pub(super) fn gather(&mut self, input: &mut Buffer) -> Result<(), Broken> {
-        if self.sent > 0 && self.sent == self.out.len() && !(self.body.is_done() || input.is_empty()) {
+        let is_out = self.sent > 0 && self.sent == self.out.len();
+        let stays = self.keeps && self.whole && self.out.len() < KEPT;
+        if is_out && !stays && !(self.body.is_done() || input.is_empty()) {
             self.out.clear();
             self.sent = 0;
             self.whole = false;
         }
-        while !self.body.is_done() && self.ready == 0 && !input.is_empty() && self.out.len() < 2 * COPIED {
+        while !self.body.is_done() && self.ready == 0 && !input.is_empty() && self.out.len() < KEPT {
             let run = self.body.read(input.bytes()).map_err(Broken::Malformed)?;
             if run.pass {
                 self.moved += run.len as u64;
@@ -208,7 +219,7 @@ impl Pump {
         to: &mut B,
     ) -> Poll<io::Result<()>> {
         if let (Some(bulk), Some(socket)) = (&mut self.bulk, to.clear())
-            && bulk.holds()
+            && bulk.held() > 0
         {
             let before = bulk.held();
             let drained = bulk.poll_drain(cx, socket.tcp());

@@ -4,7 +4,7 @@ use crate::conn::ledger::Entry;
 use crate::conn::{End, relay_ends};
 use crate::http::far::Far;
 use crate::http::site::Site;
-use crate::http::socket::Client;
+use crate::http::socket::{Client, Socket};
 use crate::http::stats::InFlight;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Switch {
     pub(super) async fn run<S: Client>(mut self, mut conn: Conn<S>) {
         let early = conn.input.take();
         let context = Arc::clone(&conn.context);
-        let mut keep = None;
+        let mut keep: Option<Socket> = None;
         let service = self.far.into_end(&mut keep);
         let (clear, socket) = (conn.stream.clear().cloned(), conn.stream.socket().clone());
         let client = match &clear {
@@ -30,6 +30,7 @@ impl Switch {
         };
         if !relay_ends(client, service, early, &mut self.entry, &context.conn).await {
             socket.reset_on_close();
+            keep.iter().for_each(Socket::reset_on_close);
         }
         drop((self.site, self.place));
     }

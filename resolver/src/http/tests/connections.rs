@@ -1,7 +1,7 @@
 //! Rule 16: kept connections to backends and to clients.
 use super::support::*;
 use crate::conn::Backend;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test]
 async fn many_requests_share_one_connection_on_both_sides() {
@@ -63,6 +63,59 @@ async fn an_idempotent_request_is_sent_once_more_when_no_byte_of_an_answer_came(
     let mut backend = rig.accept().await;
     assert!(read_head(&mut backend).await.starts_with("GET / "));
     // Once: a fresh connection that fails as well is the answer.
+    drop(backend);
+    assert!(read_head(&mut client).await.starts_with("HTTP/1.1 502 "));
+    rig.backend_was_left_alone().await;
+}
+
+/// A client and a backend with a kept connection between them.
+async fn kept(rig: &Rig) -> (TcpStream, TcpStream) {
+    let (mut client, mut backend, _) = rig.get().await;
+    write(&mut backend, OK).await;
+    read_exact(&mut client, OK.len()).await;
+    (client, backend)
+}
+
+#[tokio::test]
+async fn an_idempotent_request_is_sent_once_more_also_when_its_body_comes_piece_by_piece() {
+    for (framing, pieces) in [
+        ("Content-Length: 9\r\n", ["one", "two", "end"]),
+        ("Transfer-Encoding: chunked\r\n", ["3\r\none\r\n", "3\r\ntwo\r\n", "0\r\nX: y\r\n\r\n"]),
+    ] {
+        for dies_after in 0..=pieces.len() {
+            let rig = Rig::new().await;
+            let (mut client, mut backend) = kept(&rig).await;
+            write(&mut client, format!("PUT /x HTTP/1.1\r\nHost: a.test\r\n{framing}\r\n")).await;
+            read_head(&mut backend).await;
+            for piece in &pieces[..dies_after] {
+                write(&mut client, piece).await;
+                assert_eq!(read_exact(&mut backend, piece.len()).await, *piece);
+            }
+            drop(backend);
+            let mut backend = rig.accept().await;
+            assert!(read_head(&mut backend).await.starts_with("PUT /x "));
+            for piece in &pieces[dies_after..] {
+                write(&mut client, piece).await;
+            }
+            let whole = pieces.concat();
+            assert_eq!(read_exact(&mut backend, whole.len()).await, whole, "{framing:?} after {dies_after}");
+            write(&mut backend, OK).await;
+            assert_eq!(read_exact(&mut client, OK.len()).await, OK);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_which_more_went_out_than_is_held_is_not_sent_again() {
+    const SIZE: usize = 100_000;
+    let rig = Rig::new().await;
+    let (mut client, mut backend) = kept(&rig).await;
+    write(&mut client, format!("PUT / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {SIZE}\r\n\r\n")).await;
+    read_head(&mut backend).await;
+    for _ in 0..10 {
+        write(&mut client, "x".repeat(SIZE / 20)).await;
+        read_exact(&mut backend, SIZE / 20).await;
+    }
     drop(backend);
     assert!(read_head(&mut client).await.starts_with("HTTP/1.1 502 "));
     rig.backend_was_left_alone().await;

@@ -40,6 +40,9 @@ async fn malformed_and_ambiguous_requests_are_400_and_close_with_nothing_at_the_
         "GET / HTTP/1.1\r\n\r\n".to_owned(),
         with("Host: a.test\r\n"),
         with("Host: b.test\r\n"),
+        "GET http:///x HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned(),
+        "GET http://:80/x HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned(),
+        "GET http://u@a.test/x HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned(),
         with("X: a\x01\r\n"),
         with(&format!("Content-Length: 3\r\n{chunked}")),
         with("Content-Length: 3\r\nContent-Length: 4\r\n"),
@@ -132,7 +135,8 @@ async fn connect_is_refused_and_other_versions_are_505() {
     let answer = rig.ask("CONNECT a.test:80 HTTP/1.1\r\nHost: a.test:80\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
     let answer = rig.ask("GET / HTTP/1.9\r\nHost: a.test\r\n\r\n").await;
-    assert!(answer.starts_with("HTTP/1.1 505 "), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 505 HTTP Version Not Supported\r\n"), "{answer}");
+    assert!(answer.contains("\r\n\r\n505 HTTP Version Not Supported\n"), "{answer}");
     rig.backend_was_left_alone().await;
 }
 

@@ -7,4 +7,5 @@ mod lives;
 mod pages;
 mod support;
 mod tls;
+mod to_h2;
 mod upgrades;

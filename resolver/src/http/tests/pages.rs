@@ -34,6 +34,23 @@ async fn pages_come_as_the_client_likes_them() {
 }
 
 #[tokio::test]
+async fn a_call_of_grpc_is_told_in_the_fields_that_its_clients_read() {
+    let rig = Rig::new().await;
+    rig.route(&[("gone.test", Backend::None("it left".into()))]);
+    for (host, kind, code) in [
+        ("x.test", "application/grpc", Some("12")),
+        ("gone.test", "application/grpc+proto", Some("14")),
+        ("x.test", "application/json", None),
+    ] {
+        let call = format!("POST /a.B/C HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n");
+        let answer = rig.ask(call).await;
+        let said = answer.split("grpc-status: ").nth(1).map(|rest| rest.split("\r\n").next().unwrap());
+        assert_eq!(said, code, "{answer}");
+        assert_eq!(answer.contains("grpc-message: "), code.is_some(), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_page_for_head_has_no_body() {
     let rig = Rig::new().await;
     let answer = rig.ask("HEAD / HTTP/1.1\r\nHost: x.test\r\nConnection: close\r\n\r\n").await;
@@ -66,6 +83,8 @@ async fn a_service_has_so_many_requests_at_a_time_and_no_more() {
     write(&mut backend, OK).await;
     assert_eq!(read_exact(&mut client, OK.len()).await, OK);
     assert_eq!(rig.counters().refused_limit, 1);
+    let ended: Vec<_> = rig.context.conn.ledger.recent("a.test").into_iter().map(|recent| recent.outcome).collect();
+    assert_eq!(ended, [crate::conn::ledger::Outcome::Done], "who was not let in was no connection");
 }
 
 #[tokio::test]

@@ -104,6 +104,36 @@ async fn an_upgraded_connection_works_over_tls() {
     assert!(client.read_to_end(&mut rest).await.is_err());
 }
 
+/// The error that ends `stream`; TLS's own goodbye would be none.
+async fn broken<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> std::io::ErrorKind {
+    let read = async {
+        while stream.read_u8().await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    tokio::time::timeout(PATIENCE, read).await.expect("the stream ends").unwrap_err().kind()
+}
+
+#[tokio::test]
+async fn a_clients_reset_reaches_a_backend_that_speaks_tls_as_a_reset() {
+    let (tls, _dir) = certificate(&["localhost"]);
+    let rig = Rig::new().await;
+    rig.route_as(Protocol::Https, &[("a.test", rig.backend())]);
+    let client = rig.send(GET).await;
+    let mut backend = tls.accept(rig.accept().await).await.unwrap().stream;
+    tls_head(&mut backend).await;
+    reset(client);
+    assert_eq!(broken(&mut backend).await, std::io::ErrorKind::ConnectionReset);
+    // And once more when the connection has become another protocol's.
+    let mut client = rig.send("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n").await;
+    let mut backend = tls.accept(rig.accept().await).await.unwrap().stream;
+    tls_head(&mut backend).await;
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n";
+    backend.write_all(switch.as_bytes()).await.unwrap();
+    read_head(&mut client).await;
+    reset(client);
+    assert_eq!(broken(&mut backend).await, std::io::ErrorKind::ConnectionReset);
+}
+
 #[tokio::test]
 async fn a_backend_that_speaks_only_tls_is_reached_and_its_connection_kept() {
     let (tls, _dir) = certificate(&["localhost"]);

@@ -228,6 +228,43 @@ async fn a_kept_connection_that_the_backend_closed_costs_no_request() {
 }
 
 #[tokio::test]
+async fn an_idempotent_request_is_sent_once_more_with_what_came_of_its_body() {
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let connections = AtomicUsize::new(0);
+    let once = backend(move |mut stream| {
+        let (first, tell) = (connections.fetch_add(1, Ordering::Relaxed) == 0, tell.clone());
+        async move {
+            if first {
+                head(&mut stream).await;
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
+            }
+            let begun = head(&mut stream).await;
+            let mut body = vec![0; if first { 8 } else { 24 }];
+            stream.read_exact(&mut body).await.unwrap();
+            tell.send((begun, String::from_utf8(body).unwrap())).unwrap();
+            if !first {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone").await.unwrap();
+            }
+        }
+    })
+    .await;
+    let rig = Rig::start(&[("a.test", Protocol::Http1, once)]).await;
+    assert_eq!(rig.get("http://a.test/").await.body, "ok");
+    wait_for("the connection is kept", || rig.ctx.pool.idle() == 1).await;
+    let mut client = rig.client().await;
+    let (response, mut body) = client.send_request(Request::put("http://a.test/").body(()).unwrap(), false).unwrap();
+    body.send_data("one".into(), false).unwrap();
+    let (begun, piece) = soon(told.recv()).await.unwrap();
+    assert!(begun.starts_with("PUT / ") && piece == "3\r\none\r\n", "{begun}{piece}");
+    body.send_data("two".into(), false).unwrap();
+    let mut trailers = HeaderMap::new();
+    trailers.insert("x", "y".parse().unwrap());
+    body.send_trailers(trailers).unwrap();
+    assert_eq!(soon(told.recv()).await.unwrap().1, "3\r\none\r\n3\r\ntwo\r\n0\r\nx: y\r\n");
+    assert_eq!(Answer::read(soon(response).await.unwrap()).await.body, "done");
+}
+
+#[tokio::test]
 async fn what_is_not_reached_is_said() {
     let free = local(tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap());
     let gone = Backend::None("its lease ran out".into());

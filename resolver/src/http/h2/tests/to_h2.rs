@@ -143,6 +143,76 @@ async fn a_backend_that_says_goodbye_costs_no_request() {
 }
 
 #[tokio::test]
+async fn a_call_that_was_not_looked_at_is_made_again_with_its_body() {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = connections.clone();
+    let restarting = backend(move |stream| {
+        let nth = count.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(Ok((request, mut respond))) = connection.accept().await {
+                tokio::spawn(async move {
+                    if nth > 0 {
+                        return echo_body(request, respond).await;
+                    }
+                    let mut body = request.into_body();
+                    assert_eq!(body.data().await.unwrap().unwrap(), "call");
+                    respond.send_reset(Reason::REFUSED_STREAM);
+                });
+            }
+        }
+    })
+    .await;
+    let rig = Rig::start(&[("a.test", Protocol::H2c, restarting)]).await;
+    for (whole, sessions) in [("call", 2), ("call again", 2)] {
+        let mut client = rig.client().await;
+        let (response, mut body) =
+            client.send_request(Request::post("http://a.test/").body(()).unwrap(), false).unwrap();
+        body.send_data("call".into(), whole == "call").unwrap();
+        if whole != "call" {
+            body.send_data(" again".into(), true).unwrap();
+        }
+        let answer = Answer::read(soon(response).await.unwrap()).await;
+        assert_eq!((answer.status, answer.body.as_str()), (200, whole));
+        assert_eq!(connections.load(Ordering::Relaxed), sessions);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_stands_though_its_backend_stops_the_upload() {
+    let (one, _) = h2_backend(|request, mut respond| async move {
+        let mut stream = respond.send_response(Response::builder().status(413).body(()).unwrap(), false).unwrap();
+        stream.send_data("no".into(), true).unwrap();
+        // The engine resets what was not read, without an error.
+        drop(request);
+    })
+    .await;
+    let rig = Rig::start(&[("a.test", Protocol::H2c, one)]).await;
+    for _ in 0..20 {
+        let mut client = rig.client().await;
+        let (response, _upload) =
+            client.send_request(Request::post("http://a.test/").body(()).unwrap(), false).unwrap();
+        let answer = soon(response).await.unwrap();
+        assert_eq!(answer.status(), 413);
+        let mut body = answer.into_body();
+        assert_eq!(soon(body.data()).await.unwrap().unwrap(), "no");
+        // The router does the same towards its client.
+        if let Some(rest) = soon(body.data()).await {
+            assert_eq!(rest.unwrap_err().reason(), Some(Reason::NO_ERROR));
+        }
+    }
+}
+
+async fn echo_body(request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+    let mut body = request.into_body();
+    let mut stream = respond.send_response(Response::new(()), false).unwrap();
+    while let Some(piece) = body.data().await {
+        super::support::send_all(&mut stream, piece.unwrap(), false).await;
+    }
+    stream.send_data(Bytes::new(), true).unwrap();
+}
+
+#[tokio::test]
 async fn a_backend_that_speaks_something_else_is_said() {
     let (one, _) = super::support::answers("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
     let rig = Rig::start(&[("a.test", Protocol::H2c, one)]).await;

@@ -87,6 +87,45 @@ async fn no_other_protocol_is_passed_on_and_none_of_its_bytes() {
 }
 
 #[tokio::test]
+async fn a_backend_that_speaks_http_2_gets_the_stream_itself_if_it_takes_websockets() {
+    for takes in [true, false] {
+        let speaks = backend(move |stream| async move {
+            let mut builder = h2::server::Builder::new();
+            if takes {
+                builder.enable_connect_protocol();
+            }
+            let mut connection = builder.handshake::<_, Bytes>(stream).await.unwrap();
+            while let Some(Ok((request, mut respond))) = connection.accept().await {
+                tokio::spawn(async move {
+                    assert_eq!(request.extensions().get::<Onto>().unwrap().as_str(), "websocket");
+                    assert_eq!(request.uri().path(), "/chat");
+                    let mut messages = request.into_body();
+                    let mut back = respond.send_response(http::Response::new(()), false).unwrap();
+                    while let Some(piece) = messages.data().await {
+                        send_all(&mut back, piece.unwrap(), false).await;
+                    }
+                    back.send_data(Bytes::new(), true).unwrap();
+                });
+            }
+        })
+        .await;
+        let rig = Rig::start(&[("a.test", Protocol::H2c, speaks)]).await;
+        let mut client = rig.client().await;
+        super::support::wait_for("the settings are there", || client.is_extended_connect_protocol_enabled()).await;
+        let (response, mut stream) = client.send_request(handshake(), false).unwrap();
+        let response = soon(response).await.unwrap();
+        if takes {
+            assert_eq!(response.status(), 200);
+            send_all(&mut stream, Bytes::from_static(b"hello"), true).await;
+            assert_eq!(soon(Answer::read(response)).await.body, "hello");
+        } else {
+            let answer = soon(Answer::read(response)).await;
+            assert!(answer.status == 502 && answer.body.contains("RFC 8441"), "{}", answer.body);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_page_instead_of_a_switch_does_not_open_the_stream() {
     let page = backend(async |mut stream| {
         head(&mut stream).await;
