@@ -1,5 +1,5 @@
 use super::MeshFlags;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// `stado resolver …`.
 #[derive(Debug, Subcommand)]
@@ -10,6 +10,10 @@ pub enum ResolverCommand {
     Stop(LifeArgs),
     /// Let the resolver of this home end its streams and run its command again, with a new binary if there is one
     Restart(LifeArgs),
+    /// Let the service manager of this machine run the daemon: writes its unit, and starts it
+    Install(InstallArgs),
+    /// Stop the daemon that `install` made the service manager run, and remove its unit
+    Uninstall(UninstallArgs),
     /// Whether this host's routes work, and what stands in their way; exit 0 only when ready
     Status(StatusArgs),
     /// Ask the directory for one service as one consumer
@@ -75,6 +79,59 @@ pub struct LifeArgs {
     /// Give up waiting after this long; what was asked for still happens
     #[arg(long = "for", default_value = "30s", value_name = "DURATION")]
     pub limit: String,
+}
+
+/// Which service manager, and whose.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ManagerArgs {
+    /// The machine's own manager instead of this account's: runs from boot on, and needs root
+    #[arg(long)]
+    pub system: bool,
+    /// Manager to write for [default: this machine's own]
+    #[arg(long, value_enum)]
+    pub manager: Option<ServiceManager>,
+}
+
+/// Managers that are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ServiceManager {
+    /// Linux
+    Systemd,
+    /// macOS
+    Launchd,
+}
+
+/// `resolver install`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct InstallArgs {
+    #[command(flatten)]
+    pub manager: ManagerArgs,
+    /// With --system: account that the daemon runs as [default: the one that called sudo]
+    #[arg(long, value_name = "ACCOUNT", requires = "system")]
+    pub run_as: Option<String>,
+    /// Serve only if this host has this name in the registry, as `resolver serve --target`
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+    /// Variable that the daemon gets with the value that it has here; may be given several times. Whoever may read the unit
+    /// may read it
+    #[arg(long = "env", value_name = "NAME")]
+    pub variables: Vec<String>,
+    /// Print the unit and change nothing
+    #[arg(long)]
+    pub print: bool,
+    /// Write the unit and start nothing
+    #[arg(long)]
+    pub no_start: bool,
+    /// Further arguments of `resolver serve`
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub arguments: Vec<String>,
+}
+
+/// `resolver uninstall`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct UninstallArgs {
+    #[command(flatten)]
+    pub manager: ManagerArgs,
 }
 
 /// `resolver status`.

@@ -156,6 +156,8 @@ async fn resolver_verb(command: ResolverCommand, env: &Env) -> Verb {
         ResolverCommand::Watch => resolver::watch(env).await,
         ResolverCommand::Stop(args) => resolver::stop(args, env).await,
         ResolverCommand::Restart(args) => resolver::restart(args, env).await,
+        ResolverCommand::Install(args) => resolver::install(args, env).await,
+        ResolverCommand::Uninstall(args) => resolver::uninstall(args, env).await,
         ResolverCommand::Serve(_) => Err(Failure::usage("the daemon is not a short verb")),
     }
 }

@@ -25,6 +25,11 @@ impl Env {
         self.vars.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
     }
 
+    /// Names of all variables that have a value; one that is not UTF-8 is left out.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.vars.iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, _)| name.to_str())
+    }
+
     /// A value as text; one that is not UTF-8 is named, not guessed.
     pub fn text(&self, name: &str) -> Result<Option<String>, ConfigError> {
         match self.raw(name).map(OsStr::to_str) {

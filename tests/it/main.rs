@@ -65,6 +65,7 @@ mod start_story;
 mod state_story;
 mod storage_story;
 mod store_story;
+mod supervision_story;
 mod tls_story;
 mod vault_keyring;
 mod vault_story;

@@ -10,6 +10,8 @@ pub enum Announcement {
     Up(Served),
     /// The fleet side reached `serving` after it was announced otherwise, or again after a failed read.
     Serving(Served),
+    /// The fleet side no longer is `serving`: a read failed, and it is tried again.
+    Unwell(Served),
     /// It no longer accepts, and waits for this many open streams.
     Draining(usize),
     /// Another process was to be taken over, and none runs.
@@ -58,6 +60,11 @@ impl Served {
     pub fn is_ready(&self) -> bool {
         let fleet = self.fleet.as_ref().is_none_or(|f| f.phase == Phase::Serving && f.unserved.is_empty());
         self.mesh_unserved.is_none() && self.router_unserved.is_none() && fleet
+    }
+
+    /// Whether the fleet side, if there is one, serves: from the registry, or from a directory that it still holds.
+    pub fn is_serving(&self) -> bool {
+        self.fleet.as_ref().is_none_or(|fleet| fleet.phase == Phase::Serving || fleet.generation.is_some())
     }
 
     /// Three lines for a person: the mesh, the fleet, and what to type next.

@@ -99,10 +99,9 @@ async fn attend(daemon: &mut Daemon, announce: &(impl Fn(Announcement) + Send + 
             let phase = report.phase;
             match announced {
                 None => announce(Announcement::Up(daemon.served(Some(report)))),
-                Some(before) if before != phase && phase == Phase::Serving => {
-                    announce(Announcement::Serving(daemon.served(Some(report))));
-                }
-                Some(_) => {}
+                Some(before) if before == phase => {}
+                Some(_) if phase == Phase::Serving => announce(Announcement::Serving(daemon.served(Some(report)))),
+                Some(_) => announce(Announcement::Unwell(daemon.served(Some(report)))),
             }
             announced = Some(phase);
         }

@@ -9,6 +9,7 @@ mod snapshot;
 mod status;
 mod stdio;
 mod text;
+mod unit;
 mod verdict;
 mod watch;
 
@@ -19,4 +20,5 @@ pub(crate) use relay::relay;
 pub(crate) use resolve::resolve;
 pub(crate) use snapshot::snapshot;
 pub(crate) use status::status;
+pub(crate) use unit::{install, uninstall};
 pub(crate) use watch::watch;

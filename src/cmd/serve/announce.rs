@@ -61,6 +61,6 @@ fn log(event: &Announcement) {
         Announcement::HandedOver { pid, streams } => {
             tracing::info!(target: "stado::mesh", to_pid = pid, open_streams = streams, "daemon_handed_over");
         }
-        Announcement::Serving(_) => {}
+        Announcement::Serving(_) | Announcement::Unwell(_) => {}
     }
 }

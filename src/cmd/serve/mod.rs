@@ -1,6 +1,7 @@
 //! The daemons: settings → `daemon::Config` → run until told to stop.
 mod again;
 mod announce;
+mod manager;
 mod neighbour;
 mod reload;
 mod signals;
@@ -11,6 +12,7 @@ use crate::config::{Backend, Env, FleetFile, HostConfig, MeshLayers, MeshSetting
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use announce::Voice;
+use manager::{Ending, Manager};
 use reload::Reload;
 use signals::Signals;
 use stado_fleet::authority::Refusals;
@@ -31,7 +33,7 @@ pub(crate) fn resolver(args: &ResolverServe, log: &LogArgs, env: &Env) -> Verb {
     let fleet_side = Some((args.target.clone(), host.clone()));
     let reload = Reload::new(&args.mesh, env, &layers, &settings, fleet_side);
     let fleet = Some(fleet(host, env)?);
-    run(&layers, settings, reload, fleet, args.mesh.take_over, log, Voice::Person)
+    run((&layers, env), settings, reload, fleet, args.mesh.take_over, log, Voice::Person)
 }
 
 /// `devmeshd serve`: the mesh alone; nothing of `~/.stado` is touched.
@@ -42,7 +44,7 @@ pub(crate) fn mesh(flags: &MeshFlags, log: &LogArgs, env: &Env) -> Verb {
     }
     let settings = layers.settings(env)?;
     let reload = Reload::new(flags, env, &layers, &settings, None);
-    run(&layers, settings, reload, None, flags.take_over, log, Voice::Log)
+    run((&layers, env), settings, reload, None, flags.take_over, log, Voice::Log)
 }
 
 fn print_fields(layers: &MeshLayers) -> Verb {
@@ -53,7 +55,7 @@ fn print_fields(layers: &MeshLayers) -> Verb {
 }
 
 fn run(
-    layers: &MeshLayers,
+    (layers, env): (&MeshLayers, &Env),
     settings: MeshSettings,
     reload: Reload,
     fleet: Option<FleetConfig>,
@@ -81,13 +83,21 @@ fn run(
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Failure::here(format!("cannot start the async runtime: {e}")))?;
     let shutdown = Shutdown::new();
-    let signals = Signals::new(shutdown.clone(), Arc::new(reload));
+    let (manager, tuning) = (Manager::of(env), reload.tuning());
+    let signals = Signals::new(shutdown.clone(), Arc::new(reload), manager.clone());
+    let ending = signals.clone();
     let result = runtime.block_on(async {
         signals.listen()?;
+        manager.keep_fed();
         if let Some(advice) = neighbour::how_to_change_over(&settings).await {
             ui::note(advice);
         }
-        daemon::run(config, move |event| announce::announce(voice, &event), shutdown).await?;
+        let announce = move |event| {
+            announce::announce(voice, &event);
+            let grace = tuning.borrow().shutdown_timeout;
+            manager.event(&event, if ending.wants_restart() { Ending::Restart } else { Ending::Stop(grace) });
+        };
+        daemon::run(config, announce, shutdown).await?;
         tracing::info!(target: "stado::mesh", "daemon_stopped");
         Ok(Outcome::Done)
     });

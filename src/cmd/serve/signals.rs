@@ -1,5 +1,6 @@
 //! SIGTERM and SIGINT → an orderly stop, and the second one ends the daemon now; SIGHUP → the configuration is read again;
 //! SIGUSR2 → an orderly stop, and then the same command again in the same process.
+use super::manager::Manager;
 use super::reload::Reload;
 use super::terminal::Terminal;
 use crate::exit::Failure;
@@ -15,11 +16,12 @@ pub(super) struct Signals {
     reload: Arc<Reload>,
     restart: Arc<AtomicBool>,
     terminal: Terminal,
+    manager: Manager,
 }
 
 impl Signals {
-    pub(super) fn new(shutdown: Shutdown, reload: Arc<Reload>) -> Self {
-        Self { shutdown, reload, restart: Arc::default(), terminal: Terminal::now() }
+    pub(super) fn new(shutdown: Shutdown, reload: Arc<Reload>, manager: Manager) -> Self {
+        Self { shutdown, reload, restart: Arc::default(), terminal: Terminal::now(), manager }
     }
 
     /// Listens from here on, for as long as the runtime lives.
@@ -53,7 +55,12 @@ impl Signals {
 
     /// A terminal that is closed ends what was started in it; anything else that sends this signal asks for a reload.
     fn hang_up(&self) {
-        if self.terminal.is_gone() { self.stop() } else { self.reload.run() }
+        if self.terminal.is_gone() {
+            return self.stop();
+        }
+        self.manager.reloading();
+        self.reload.run();
+        self.manager.reloaded();
     }
 
     fn start_again(&self) {
