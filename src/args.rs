@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+mod bridge;
 mod database;
 mod directory;
 mod doctor;
@@ -17,6 +18,7 @@ mod storage;
 mod tls;
 mod vault;
 
+pub use bridge::*;
 pub use database::*;
 pub use directory::*;
 pub use doctor::*;

@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod apply;
+pub mod bridge;
 pub mod conn;
 pub mod daemon;
 pub mod docker;

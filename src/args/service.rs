@@ -1,4 +1,6 @@
-use super::{DaemonArgs, DirectoryCommand, OutputArgs, RowsArgs};
+use super::{
+    DaemonArgs, DirectoryCommand, MoveArgs, OutputArgs, RowsArgs, ServicePublishArgs, UnpublishArgs, UnuseArgs, UseArgs,
+};
 use clap::{Args, Subcommand};
 
 /// `stado service …`.
@@ -24,6 +26,16 @@ pub enum ServiceCommand {
     Pin(PinArgs),
     /// Give a service another name; its port goes with it
     Rename(RenameArgs),
+    /// Offer a service of this host to the other hosts of the fleet
+    Publish(ServicePublishArgs),
+    /// Take back what this host offered
+    Unpublish(UnpublishArgs),
+    /// Give this host an address for a service of the fleet
+    Use(UseArgs),
+    /// Take that address back
+    Unuse(UnuseArgs),
+    /// Move a published service to another host that publishes it too
+    Move(MoveArgs),
     /// Ask the daemon how it is
     Health(RowsArgs),
     /// Where the fleet's services live

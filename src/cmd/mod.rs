@@ -1,5 +1,6 @@
 //! The verbs: a group a folder, a verb a file. A verb reads its configuration, does one thing and prints through `ui`.
 mod age;
+mod bridge;
 mod database;
 mod directory;
 mod doctor;

@@ -1,6 +1,7 @@
 //! Parse, start the log, run the verb on a runtime, turn its end into an exit code.
 use super::{
-    database, directory, doctor, host, placement, registry, resolver, route, serve, service, storage, tls, vault,
+    bridge, database, directory, doctor, host, placement, registry, resolver, route, serve, service, storage, tls,
+    vault,
 };
 use crate::args::{
     self, ConsumerCommand, DatabaseCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, HostVerb,
@@ -81,6 +82,11 @@ async fn service_verb(command: ServiceCommand, env: &Env) -> Verb {
         ServiceCommand::Forget(args) => service::forget(args, env).await,
         ServiceCommand::Pin(args) => service::pin(args, env).await,
         ServiceCommand::Rename(args) => service::rename(args, env).await,
+        ServiceCommand::Publish(args) => bridge::publish(args, env).await,
+        ServiceCommand::Unpublish(args) => bridge::unpublish(args, env).await,
+        ServiceCommand::Use(args) => bridge::use_service(args, env).await,
+        ServiceCommand::Unuse(args) => bridge::unuse(args, env).await,
+        ServiceCommand::Move(args) => bridge::movement(args, env).await,
         ServiceCommand::Directory(command) => directory_verb(command, env).await,
     }
 }

@@ -1,8 +1,10 @@
 //! What this host knows about itself before any registry is read: names, places, keys.
 use super::{ConfigError, Env, FleetFile, Storage, wrong};
+use serde_json::Value;
 use stado_fleet::ledger::PublishedPaths;
 use stado_fleet::link::{LinkConfig, SshConfigFile, Timing};
 use stado_fleet::name::TargetName;
+use stado_resolver::bridge::Policy;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +25,8 @@ pub struct HostConfig {
     pub api_bind: Option<SocketAddr>,
     /// `gate.bind` in `~/.stado/config.json`: the gate is off without it.
     pub gate_bind: Option<SocketAddr>,
+    /// `publish` in `~/.stado/config.json`: what containers of this host may publish.
+    pub publish: Policy,
     /// The published files.
     pub published: PublishedPaths,
     /// Forward markers.
@@ -55,6 +59,7 @@ impl HostConfig {
             hostname: hostname(),
             api_bind: loopback(&own, &own_path, "api_bind")?,
             gate_bind: address(&own, &own_path, "gate.bind")?,
+            publish: publish(&own, &own_path)?,
             published: PublishedPaths::beside(&state),
             forwards_dir: env.path("STADO_FORWARDS_DIR").unwrap_or_else(|| stado_home.join("forwards")),
             storage: Storage::read(&file, env)?,
@@ -80,6 +85,7 @@ impl HostConfig {
             ("target", (&self.target, &self.asked) != (&other.target, &other.asked)),
             ("api_bind", self.api_bind != other.api_bind),
             ("gate.bind", self.gate_bind != other.gate_bind),
+            ("publish", self.publish != other.publish),
             ("storage", self.storage != other.storage),
             ("object_api", self.object_api != other.object_api),
         ];
@@ -107,6 +113,25 @@ fn asked(flag: Option<&str>, here: Option<&TargetName>) -> Result<Option<TargetN
         Some(here) => wrong(format!("resolver target \"{asked}\" does not match this host (\"{here}\")")),
         None => Ok(Some(asked)),
     }
+}
+
+fn publish(own: &FleetFile, path: &Path) -> Result<Policy, ConfigError> {
+    let at = |key: &str| format!("publish.{key} in {}", path.display());
+    let labels = match own.value("publish.labels") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(labels)) => *labels,
+        Some(_) => return wrong(format!("{} must be true or false", at("labels"))),
+    };
+    let consumers = match own.value("publish.consumers") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(all)) => all
+            .iter()
+            .map(|one| one.as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned))
+            .collect::<Option<_>>()
+            .ok_or_else(|| ConfigError(format!("{} must be a list of names", at("consumers"))))?,
+        Some(_) => return wrong(format!("{} must be a list of names", at("consumers"))),
+    };
+    Ok(Policy { labels, consumers })
 }
 
 fn address(own: &FleetFile, path: &Path, key: &str) -> Result<Option<SocketAddr>, ConfigError> {

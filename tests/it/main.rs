@@ -13,6 +13,7 @@
 mod support;
 
 mod bad_input;
+mod bridge_story;
 mod browser_story;
 mod cli_reference;
 mod cli_story;

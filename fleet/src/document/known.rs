@@ -44,9 +44,19 @@ static TARGET: Shape = Keys(&[
     ("service_resolver", &RESOLVER),
     ("work_root", &Any),
     ("stado_command", &Any),
+    ("use", &Keys(&[("consumers", &Any)])),
 ]);
-static UNIT: Shape =
-    Keys(&[("name", &Any), ("kind", &Any), ("label", &Any), ("unit", &Any), ("path", &Any), ("managed_since", &Any)]);
+static UNIT: Shape = Keys(&[
+    ("name", &Any),
+    ("kind", &Any),
+    ("label", &Any),
+    ("unit", &Any),
+    ("path", &Any),
+    ("managed_since", &Any),
+    ("mesh", &Any),
+    ("hostname", &Any),
+    ("app_protocol", &Any),
+]);
 static RESOLVER: Shape =
     Keys(&[("api_bind", &Any), ("refresh_seconds", &Any), ("max_stale_seconds", &Any), ("adapters", &Each(&ADAPTER))]);
 static ADAPTER: Shape =

@@ -4,6 +4,7 @@ mod identity;
 mod known;
 mod number;
 mod parse;
+mod published;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -17,6 +18,7 @@ pub use identity::{Ambiguous, lookup_self, normalize_hostname};
 pub(crate) use identity::{destination_identity, names_users};
 pub use parse::DuplicateKey;
 use parse::{Limits, Parsed};
+pub use published::{MESH_UNIT, SHARED_CONSUMER, published_unit};
 pub use types::*;
 
 /// Bytes a document may have unless the reader says otherwise: 64 MiB.

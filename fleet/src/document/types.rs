@@ -99,6 +99,19 @@ pub struct DirectoryService {
     pub consumers: IndexMap<ConsumerId, Vec<String>>,
     /// Placement profile, for placement-backed routes.
     pub placement_profile: Option<String>,
+    /// What its active host says of it, when that host's mesh publishes it.
+    pub published: Option<PublishedUnit>,
+}
+
+/// The unit of a service that a mesh publishes (keys of ours in `targets[].services`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PublishedUnit {
+    /// Name in the mesh of its host.
+    pub mesh: String,
+    /// Hostname, for a service that is routed by hostname.
+    pub hostname: Option<String>,
+    /// What it speaks; may be empty.
+    pub app_protocol: String,
 }
 
 /// A placement in progress.

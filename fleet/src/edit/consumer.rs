@@ -94,7 +94,7 @@ fn declare(service: &mut Map<String, Value>, name: &str, new: &NewConsumer) -> R
     Ok(now.filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
-fn bind(draft: &mut Draft<'_>, service: &str, consumer: &str, wanted: &Binding) -> Result<Bound, EditError> {
+pub(super) fn bind(draft: &mut Draft<'_>, service: &str, consumer: &str, wanted: &Binding) -> Result<Bound, EditError> {
     if wanted.bind.is_some_and(|bind| !bind.ip().is_loopback() || bind.port() == 0) {
         return Err(EditError::usage("consumer binding requires a loopback IP and a nonzero port"));
     }
@@ -121,7 +121,7 @@ fn bind(draft: &mut Draft<'_>, service: &str, consumer: &str, wanted: &Binding) 
     Ok(bound(target, adapter))
 }
 
-fn is_for(adapter: &Value, service: &str, consumer: &str) -> bool {
+pub(super) fn is_for(adapter: &Value, service: &str, consumer: &str) -> bool {
     let text = |key: &str| adapter.get(key).and_then(Value::as_str);
     text("service") == Some(service) && text("consumer") == Some(consumer)
 }

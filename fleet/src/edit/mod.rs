@@ -1,6 +1,7 @@
 //! A typed change → next document and generation; pure. Edits patch the ordered document, so that a change touches only what
 //! it means to (design, choices: unknown keys "in place"). Guards of `registry push` live here too (fleet contract §6.2).
 mod api;
+pub mod bridge;
 mod consumer;
 mod diff;
 mod guard;

@@ -103,6 +103,9 @@ pub struct ResolverState {
     /// Where the object API is that the daemon serves (an addition of Stado).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object_api: Option<String>,
+    /// The index of what is served by hostname, where the router runs (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<String>,
     /// How changes of the registry are heard of: `watched`, or `read every refresh_seconds: <why>` (an addition of Stado).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<String>,

@@ -9,7 +9,8 @@ use crate::name::{Generation, LogicalName, TargetName};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-/// Reads the directory. A registry without one is valid; one whose directory cannot be read is not.
+/// Reads the directory. A registry without one is valid; one whose directory cannot be read is not. A directory in which
+/// nobody publishes anything yet, or any more, is one: older builds refuse it, and go on with the one they hold.
 pub(super) fn read(
     root: &Object,
     targets: &Targets<'_>,
@@ -20,9 +21,6 @@ pub(super) fn read(
     let directory = read::object(root.get("service_directory")?, at, out)?;
     let generation = generation(directory, at, out);
     let raw_services = required_object(directory, "services", at, out);
-    if raw_services.is_some_and(Object::is_empty) {
-        out.add(at.key("services"), "must not be empty");
-    }
     let authority = authority(directory, targets, at, out);
     let services_at = at.key("services");
     let mut services = IndexMap::with_capacity(raw_services.map_or(0, Object::len));

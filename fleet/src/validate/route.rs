@@ -7,7 +7,7 @@ use super::read::{
     self, Object, optional_array, optional_object, optional_text, required_object, required_text, texts,
 };
 use super::targets::Targets;
-use crate::document::DirectoryService;
+use crate::document::{DirectoryService, MESH_UNIT, PublishedUnit, published_unit};
 use crate::name::{ConsumerId, Endpoint, NameError, TargetName};
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -44,8 +44,31 @@ pub(super) fn read(
     declaration(service, at, out);
     let hosts = placed::Hosts { active: active.as_ref(), endpoints: &endpoints, standby: &standby };
     let placement_profile = placed::check(name, service, &hosts, targets, profiles, at, out);
+    let published = published(name, service, active.as_ref(), targets);
     let endpoints = endpoints.into_iter().filter_map(|(host, endpoint)| Some((host, endpoint?))).collect();
-    Some(DirectoryService { active_host: active?, endpoints, consumers, placement_profile })
+    Some(DirectoryService { active_host: active?, endpoints, consumers, placement_profile, published })
+}
+
+/// The unit of a service that the mesh of its active host publishes. What is missing in it is no finding: older builds and
+/// hands write units too.
+fn published(
+    name: &str,
+    service: &Object,
+    active: Option<&TargetName>,
+    targets: &Targets<'_>,
+) -> Option<PublishedUnit> {
+    let managed = service.get("managed_service").and_then(Value::as_str)?;
+    if managed != published_unit(name) {
+        return None;
+    }
+    let units = targets.get(active?.as_str())?.raw.get("services")?.as_array()?;
+    let text = |unit: &Value, key: &str| unit.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let unit = units.iter().find(|unit| text(unit, "name") == managed && text(unit, "kind") == MESH_UNIT)?;
+    Some(PublishedUnit {
+        mesh: text(unit, "mesh"),
+        hostname: Some(text(unit, "hostname")).filter(|host| !host.is_empty()),
+        app_protocol: text(unit, "app_protocol"),
+    })
 }
 
 fn active_host(service: &Object, targets: &Targets<'_>, at: At<'_>, out: &mut Findings) -> Option<TargetName> {

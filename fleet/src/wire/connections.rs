@@ -25,6 +25,8 @@ pub struct ConnectionCounters {
     pub active: u64,
     /// Refused, by reason.
     pub refused: RefusedCounters,
+    /// Ended because the directory of the fleet no longer allows them.
+    pub withdrawn: u64,
     /// Bytes from clients.
     pub bytes_up: u64,
     /// Bytes to clients.
@@ -63,7 +65,8 @@ pub struct Connection {
     pub bytes_up: u64,
     /// Bytes to the client.
     pub bytes_down: u64,
-    /// `opening`, `open`, `done`, `refused`, `client_reset`, `service_reset`, `lingered` or `cut`.
+    /// `opening`, `open`, `done`, `refused`, `client_reset`, `service_reset`, `lingered`,
+    /// `withdrawn` or `cut`.
     pub outcome: String,
     /// Why, where there is more to say.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,9 +4,13 @@ use super::ports::Ports;
 use super::want::Wanted;
 use crate::conn::{self, Backend, BindError, Bound, Ending, Families, Frontend, FrontendId, Lent};
 use stado_fleet::ledger::{AdapterState, Unserved, stamp};
-use std::collections::BTreeMap;
+use stado_fleet::name::{ConsumerId, LogicalName};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
+
+/// Why the directory does not allow a consumer a service, when it does not.
+pub type Forbidden<'a> = dyn Fn(&LogicalName, &ConsumerId) -> Option<String> + Send + Sync + 'a;
 
 #[derive(Debug)]
 struct Serving {
@@ -38,7 +42,7 @@ pub struct Adapters {
     /// Listeners that another process handed over, until they serve.
     inherited: BTreeMap<AdapterId, Bound>,
     /// Streams of adapters that no longer accept.
-    ending: Vec<Ending>,
+    ending: Vec<(AdapterId, Ending)>,
 }
 
 impl Adapters {
@@ -74,15 +78,16 @@ impl Adapters {
     pub async fn leave(self) -> Vec<Ending> {
         let retiring = self.serving.into_values().map(|serving| serving.frontend.retire());
         let mut ending = futures_util::future::join_all(retiring).await;
-        ending.extend(self.ending);
+        ending.extend(self.ending.into_iter().map(|(_, ending)| ending));
         ending.retain(|ending| !ending.is_over());
         ending
     }
 
     /// Brings what runs to what is wanted. A step that fails leaves its adapter unserved and the others alone; calling it
-    /// again with the same wishes tries only what is not served.
-    pub async fn apply(&mut self, wanted: &[Wanted], now: jiff::Timestamp) {
-        self.ending.retain(|ending| !ending.is_over());
+    /// again with the same wishes tries only what is not served. Streams of an adapter that is no longer wanted go on to
+    /// their own ends, unless `forbidden` says why the directory no longer allows them.
+    pub async fn apply(&mut self, wanted: &[Wanted], forbidden: &Forbidden<'_>, now: jiff::Timestamp) {
+        self.ending.retain(|(_, ending)| !ending.is_over());
         self.ports.reserve(wanted.iter().map(|w| &w.id));
         // What is not wanted any more must not stand in the way of what is.
         self.inherited.retain(|id, _| wanted.iter().any(|w| w.id == *id));
@@ -100,8 +105,26 @@ impl Adapters {
             }
         }
         self.inherited.clear();
+        self.end_forbidden(forbidden);
         unserved.extend(self.refusing());
         self.note_unserved(unserved, now);
+    }
+
+    /// Ends the streams that are left of adapters which the directory no longer allows.
+    fn end_forbidden(&mut self, forbidden: &Forbidden<'_>) {
+        let mut said = BTreeSet::new();
+        for (id, ending) in std::mem::take(&mut self.ending) {
+            let Some(why) = forbidden(&id.service, &id.consumer) else {
+                self.ending.push((id, ending));
+                continue;
+            };
+            if said.insert((id.service.clone(), id.consumer.clone())) {
+                let (service, consumer) = (&id.service, &id.consumer);
+                let ended = self.context.ledger.withdraw(service.as_str(), consumer.as_str(), &why);
+                tracing::info!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} ended {ended} connection(s): {why}");
+            }
+            ending.cut();
+        }
     }
 
     /// Adapters that are bound and refuse each connection for a reason of the directory.
@@ -129,7 +152,7 @@ impl Adapters {
     /// Stops accepting; open streams go on until they end or the daemon stops.
     async fn close_one(&mut self, id: &AdapterId) {
         if let Some(serving) = self.serving.remove(id) {
-            self.ending.push(serving.frontend.retire().await);
+            self.ending.push((id.clone(), serving.frontend.retire().await));
         }
     }
 
@@ -215,7 +238,7 @@ impl Adapters {
     pub async fn close(mut self, grace: Duration) {
         let serving = std::mem::take(&mut self.serving);
         let closing = serving.into_values().map(|s| s.frontend.close(grace));
-        let ending = self.ending.into_iter().map(|ending| ending.close(grace));
+        let ending = self.ending.into_iter().map(|(_, ending)| ending.close(grace));
         tokio::join!(futures_util::future::join_all(closing), futures_util::future::join_all(ending));
     }
 }

@@ -1,9 +1,9 @@
 //! What this host serves from now: one immutable value that the API, the gate and the loop read.
 use crate::apply::plan::AdapterId;
 use stado_fleet::admit::{Admission, Snapshot, admit};
-use stado_fleet::directory::Directory;
+use stado_fleet::directory::{Directory, NoRoute};
 use stado_fleet::document::ResolverPolicy;
-use stado_fleet::name::TargetName;
+use stado_fleet::name::{ConsumerId, LogicalName, TargetName};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,6 +37,14 @@ impl Held {
         match self.fresh_at {
             Some(at) => at.elapsed() > window,
             None => now.duration_since(self.loaded_at).unsigned_abs() > window,
+        }
+    }
+
+    /// Why the directory does not allow `consumer` the service. A service that cannot be reached now is allowed all the same.
+    pub fn forbids(&self, service: &LogicalName, consumer: &ConsumerId) -> Option<String> {
+        match self.directory.resolve(service.as_str(), consumer.as_str()) {
+            Err(why @ (NoRoute::UnknownService(_) | NoRoute::NotAuthorized { .. })) => Some(why.to_string()),
+            _ => None,
         }
     }
 

@@ -40,8 +40,12 @@ pub struct Elsewhere {
     pub warnings: Vec<String>,
     /// The same, of the router.
     pub router: Vec<String>,
+    /// The same, of what this host publishes.
+    pub bridge: Vec<String>,
     /// The object API of this daemon, when it serves one.
     pub object_api: Option<String>,
+    /// The index of what is served by hostname.
+    pub index: Option<String>,
     /// Its namespaces that are closed.
     pub closed: Vec<Unserved>,
 }
@@ -77,11 +81,16 @@ impl Reporter {
         last_good_refusal: Option<&'static str>,
     ) {
         self.say_warnings(&listeners.warnings);
-        let object_api = self.elsewhere.borrow().object_api.clone();
+        let (object_api, index) = {
+            let elsewhere = self.elsewhere.borrow();
+            (elsewhere.object_api.clone(), elsewhere.index.clone())
+        };
         {
             let elsewhere = self.elsewhere.borrow();
             listeners.unserved.extend(elsewhere.unserved.iter().chain(&elsewhere.closed).cloned());
-            listeners.warnings.extend(elsewhere.warnings.iter().chain(&elsewhere.router).cloned());
+            listeners
+                .warnings
+                .extend(elsewhere.warnings.iter().chain(&elsewhere.router).chain(&elsewhere.bridge).cloned());
         }
         let report = FleetReport {
             phase: progress.phase,
@@ -105,6 +114,7 @@ impl Reporter {
             state.links = links;
             state.changes = changes;
             state.object_api = object_api;
+            state.index = index;
         });
         self.report.send_if_modified(|last| {
             let changed = last.as_ref() != Some(&report);

@@ -167,7 +167,7 @@ impl Walk {
         }
         let known_before = self.known_binds(&held);
         let wanted = self.wanted(&held, api_bind);
-        self.adapters.apply(&wanted, now).await;
+        self.adapters.apply(&wanted, &|service, consumer| held.forbids(service, consumer), now).await;
         let held = Held { binds: Arc::new(self.adapters.binds()), ..held };
         if self.known_binds(&held) != known_before {
             // The allocator gave an adapter its first port, or another one.

@@ -20,7 +20,7 @@ impl Frontend {
     /// contract §4.5; others are closed. Must run inside a tokio runtime.
     pub fn start(mut bound: Bound, id: FrontendId, backend: Backend, budget: Duration, context: Context) -> Self {
         let shared = Arc::new(Shared::new(id, backend, budget, bound.missing_half.clone(), context));
-        shared.context.own.enter(bound.addr, Arc::clone(&shared.id.service));
+        shared.context.own.enter_frontend(&shared);
         // Here and not on the lane: a hand-over a moment later must find them.
         let listeners = bound.listeners.drain(..).filter_map(|bound| listener::unwatched(bound, &shared)).collect();
         let (runtime, lane) =
@@ -96,9 +96,17 @@ pub struct Ending {
     shared: Arc<Shared>,
 }
 impl Ending {
+    /// Whose streams they are.
+    pub fn id(&self) -> &FrontendId {
+        &self.shared.id
+    }
     /// Whether no stream is open any more.
     pub fn is_over(&self) -> bool {
         self.shared.connections.is_empty()
+    }
+    /// Ends the streams now.
+    pub fn cut(&self) {
+        self.shared.cut.cut();
     }
     /// Waits up to `grace` for the streams to end, then resets the rest.
     pub async fn close(self, grace: Duration) {

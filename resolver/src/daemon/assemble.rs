@@ -15,6 +15,7 @@ use super::router_side::RouterSide;
 use super::{DaemonError, Served};
 use crate::api::resolution::MetricsText;
 use crate::apply::report::FleetReport;
+use crate::bridge::Policy;
 use crate::conn::ledger::Ledger;
 use crate::conn::{Bound, Context, Descriptors, NoFleet};
 use crate::gate::{self, Gate};
@@ -24,6 +25,7 @@ use stado_fleet::authority::Bulletin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 /// What the mesh is called among unserved things.
 const MESH: &str = "mesh";
@@ -44,6 +46,9 @@ pub(super) struct Daemon {
     grace: Duration,
     outside: Option<Outside>,
     store_location: Option<String>,
+    publish: Policy,
+    /// Keeps what this host publishes true; ends with its handle.
+    _keeper: Option<AbortOnDropHandle<()>>,
 }
 
 /// How a daemon came to what it serves.
@@ -159,6 +164,8 @@ impl Daemon {
             grace: config.mesh.shutdown_timeout,
             outside: None,
             store_location: config.fleet.as_ref().map(|fleet| fleet.store.location()),
+            publish: config.fleet.as_ref().map(|fleet| fleet.publish.clone()).unwrap_or_default(),
+            _keeper: None,
         }
     }
 
@@ -172,7 +179,12 @@ impl Daemon {
     ) -> Self {
         let leavers = fleet.as_ref().map(|side| side.leavers.clone());
         self.behind.tell(mesh.slot().with(|side| side.mesh.clone()).as_ref(), leavers);
-        Self { mesh, fleet, gate, objects, outside, ..self }
+        let keeper = fleet.as_ref().zip(outside.as_ref()).map(|(side, outside)| {
+            let slot = mesh.slot().clone();
+            let told = (outside.clone(), self.ledger.clone());
+            side.keep_published(move || slot.with(|side| side.mesh.clone()), told, self.publish.clone())
+        });
+        Self { mesh, fleet, gate, objects, outside, _keeper: keeper, ..self }
     }
 
     /// How long streams may go on once the end was asked for.

@@ -1,7 +1,7 @@
 //! What a daemon is started with. Values only: layers, environment and homes belong to the command line.
 use super::identity::Host;
 use crate::api::object;
-use crate::{docker, gate, http, mesh};
+use crate::{bridge, docker, gate, http, mesh};
 use stado_fleet::authority::Refusals;
 use stado_fleet::ledger::PublishedPaths;
 use stado_fleet::link::LinkConfig;
@@ -57,6 +57,8 @@ pub struct FleetConfig {
     pub gate: Option<gate::Config>,
     /// The object API, when the daemon serves it (`object_api.serve`); an error is why its configuration cannot be used.
     pub objects: Option<Result<object::Config, String>>,
+    /// What this host's containers may publish.
+    pub publish: bridge::Policy,
     /// Where state, waits, answers and the lock are.
     pub paths: PublishedPaths,
     /// Where the forward markers are.

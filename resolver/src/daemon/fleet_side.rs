@@ -1,6 +1,7 @@
 //! The fleet side of a daemon: lock and state first, then the loop that reads, applies and publishes.
 use super::DaemonError;
 use super::config::FleetConfig;
+use super::handover::obey::Obey;
 use super::outside::Outside;
 use crate::api::resolution::MetricsText;
 use crate::apply::actuate::Adapters;
@@ -16,16 +17,19 @@ use crate::apply::state::Phase;
 use crate::apply::store_address::StoreAddress;
 use crate::apply::succession::Succession;
 use crate::apply::walk::{Settings, Walk};
+use crate::bridge::Policy;
+use crate::bridge::keeper::Keeper;
 use crate::conn::ledger::Ledger;
 use crate::conn::{self, Bound};
 use crate::http::FleetView;
-use crate::mesh::{AdapterPorts, Allocator};
+use crate::mesh::{AdapterPorts, Allocator, Mesh};
 use crate::publish::{Leavers, Published, Publisher};
 use stado_fleet::admit::Snapshot;
 use stado_fleet::authority::Changes;
 use stado_fleet::disk::Lock;
 use stado_fleet::forwards::Forwards;
 use stado_fleet::last_good::LastGood;
+use stado_fleet::ledger::PublishedPaths;
 use stado_fleet::link::Link;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -47,6 +51,7 @@ pub(super) struct FleetSide {
     /// Stops the loop alone.
     pause: CancellationToken,
     pub(super) home: PathBuf,
+    paths: PublishedPaths,
     pub(super) leavers: Leavers,
     published: Option<Published>,
     /// Cancelled when the loop has ended, for whatever reason.
@@ -192,6 +197,7 @@ impl Prepared {
             ended: CancellationToken::new(),
             stop,
             home: config.home,
+            paths: config.paths,
             leavers,
             published: Some(published),
             link,
@@ -208,6 +214,32 @@ impl FleetSide {
     /// Reports, as they change.
     pub(super) fn reports(&self) -> watch::Receiver<Option<FleetReport>> {
         self.reports.clone()
+    }
+
+    /// What a daemon that was taken over needs to end what the directory no longer allows.
+    pub(super) fn obey(&self) -> Obey {
+        let held = self.held.borrow().clone();
+        Obey { held, store: self.follow.store.clone(), link: self.link.clone(), paths: self.paths.clone() }
+    }
+
+    /// Keeps the directory true to what `mesh` has of this host's publications, for as long as the handle lives and this
+    /// side is not stopped.
+    pub(super) fn keep_published(
+        &self,
+        mesh: impl Fn() -> Option<Arc<Mesh>> + Send + Sync + 'static,
+        (outside, ledger): (Outside, Ledger),
+        policy: Policy,
+    ) -> AbortOnDropHandle<()> {
+        let keeper = Keeper {
+            mesh: Box::new(mesh),
+            held: self.held.clone(),
+            store: self.follow.store.clone(),
+            link: self.link.clone(),
+            ledger,
+            policy,
+            say: Box::new(move |warnings| outside.bridge_says(warnings)),
+        };
+        AbortOnDropHandle::new(tokio::spawn(keeper.run(self.stop.clone())))
     }
 
     /// Runs the loop, for the first time or after [`FleetSide::pause`].

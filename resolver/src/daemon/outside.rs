@@ -36,16 +36,23 @@ impl Outside {
         Self { view: Some(view), ..self }
     }
 
-    /// What is worth saying of the router; all of it.
-    pub(super) fn router_says(&self, warnings: Vec<String>) {
+    /// What is worth saying of the router, all of it, and where its index is.
+    pub(super) fn router_says(&self, warnings: Vec<String>, index: Option<String>) {
         let told = self.elsewhere.send_if_modified(|all| {
-            let changed = all.router != warnings;
+            let changed = all.router != warnings || all.index != index;
             all.router = warnings;
+            all.index = index;
             changed
         });
         if told {
             self.wake.notify_one();
         }
+    }
+
+    /// What is worth saying of this host's publications; all of it.
+    pub(super) fn bridge_says(&self, warnings: Vec<String>) {
+        self.elsewhere.send_modify(|all| all.bridge = warnings);
+        self.wake.notify_one();
     }
 
     /// A part is not served, or for another reason than before.

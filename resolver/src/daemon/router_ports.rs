@@ -4,7 +4,7 @@ use super::outside::Outside;
 use super::router_side::sentence;
 use crate::conn::{self, BindError, Bound, Families};
 use crate::http::tls::{CertStatus, Tls};
-use crate::http::{HttpContext, Inherited, Listener, Listening, Router, Scheme};
+use crate::http::{HttpContext, Inherited, Listener, Listening, Router, Scheme, hostname};
 use crate::mesh::Mesh;
 use stado_fleet::wire::{Certificate, CertificateList};
 use std::collections::BTreeMap;
@@ -179,7 +179,8 @@ impl Ports {
             let halved: Vec<String> =
                 self.halved.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
             let all = self.said.iter().cloned().chain(instead).chain(halved).chain(aged).chain(shaded);
-            outside.router_says(all.collect());
+            let index = mesh.router().url(hostname::OWN).map(|url| format!("{url}/"));
+            outside.router_says(all.collect(), index);
         }
     }
 }

@@ -27,6 +27,8 @@ pub struct Claim {
     pub held: Option<String>,
     /// What its health check says, for people.
     pub health: Option<&'static str>,
+    /// Whether it asks to be offered to the other hosts of the fleet.
+    pub publish: bool,
 }
 
 /// What one container comes to.
@@ -68,6 +70,7 @@ fn claim(container: &Container, wish: Wish, backend: Backend) -> Claim {
         owner_key: labels::owner_key(&container.labels, &container.name, wish.container_port),
         held: held(container, wish.follow_health),
         health: container.health.as_ref().map(Health::as_str),
+        publish: wish.publish,
         name: wish.name,
         kind: wish.kind,
         app_protocol: wish.app_protocol,

@@ -16,8 +16,8 @@ pub const ENABLE: &str = "io.devmesh.enable";
 const PROJECT: &str = "com.docker.compose.project";
 const SERVICE: &str = "com.docker.compose.service";
 /// What follows the prefix, and the index where there is one.
-pub(super) const KEYS: [&str; 7] =
-    ["name", "container-port", "kind", "app-protocol", "preferred-port", "http-host", "follow-health"];
+pub(super) const KEYS: [&str; 8] =
+    ["name", "container-port", "kind", "app-protocol", "preferred-port", "http-host", "follow-health", "publish"];
 
 /// Labels of a container.
 pub type Labels = BTreeMap<String, String>;
@@ -39,6 +39,8 @@ pub struct Wish {
     pub http_host: Option<String>,
     /// Serve only while the container's health check says `healthy`.
     pub follow_health: bool,
+    /// Offer it to the other hosts of the fleet, where this host lets containers do so.
+    pub publish: bool,
 }
 
 /// A label that cannot be used.
@@ -165,7 +167,8 @@ impl One<'_> {
             app_protocol,
             preferred_port,
             http_host,
-            follow_health: self.follow_health()?,
+            follow_health: self.yes_or_no("follow-health")?,
+            publish: self.yes_or_no("publish")?,
         })
     }
 
@@ -212,15 +215,15 @@ impl One<'_> {
     }
 
     /// The service's own label, else the container's.
-    fn follow_health(&self) -> Result<bool, LabelFault> {
-        let own = self.get("follow-health");
-        let whole = self.labels.get("io.devmesh.follow-health").map(|value| value.trim()).unwrap_or_default();
+    fn yes_or_no(&self, key: &str) -> Result<bool, LabelFault> {
+        let own = self.get(key);
+        let whole = self.labels.get(&format!("{PREFIX}{key}")).map(|value| value.trim()).unwrap_or_default();
         match if own.is_empty() { whole } else { own }.to_ascii_lowercase().as_str() {
             "true" => Ok(true),
             "false" | "" => Ok(false),
             other => {
-                let label = self.label("follow-health");
-                self.fault("follow-health", format!("invalid {label}={}: write true or false", names::quoted(other)))
+                let label = self.label(key);
+                self.fault(key, format!("invalid {label}={}: write true or false", names::quoted(other)))
             }
         }
     }

@@ -27,6 +27,7 @@ fn the_canonical_labels_are_one_service() {
         preferred_port: 5432,
         http_host: None,
         follow_health: false,
+        publish: false,
     };
     assert_eq!(parsed, Parsed { wishes: vec![wish], ..Parsed::default() });
 }
@@ -54,6 +55,7 @@ fn wrong_labels_are_named_in_the_contracts_words() {
     assert_eq!(wrong("kind", "udp").reason, r#"unsupported io.devmesh.kind="udp""#);
     assert!(wrong("name", "A_b").reason.starts_with(r#"service name "A_b" must match"#));
     assert!(wrong("follow-health", "maybe").reason.ends_with("write true or false"));
+    assert_eq!(wrong("publish", "lap").reason, r#"invalid io.devmesh.publish="lap": write true or false"#);
 }
 
 #[test]
@@ -149,4 +151,16 @@ fn a_list_tells_which_names_a_container_asks_for() {
     let mut off = all;
     off.insert(ENABLE.into(), "yes".into());
     assert!(asks_for(&off).is_empty());
+}
+
+#[test]
+fn a_container_asks_to_be_published_for_one_service_or_for_all() {
+    let asks = |pairs: &[(&str, &str)]| {
+        let all = [&DB[..], &[("metrics.name", "shop.metrics"), ("metrics.container-port", "9090")], pairs].concat();
+        parse(&labels(&all), "db").wishes.into_iter().map(|wish| wish.publish).collect::<Vec<_>>()
+    };
+    assert_eq!(asks(&[]), [false, false]);
+    assert_eq!(asks(&[("publish", "True")]), [true, true]);
+    assert_eq!(asks(&[("publish", "true"), ("metrics.publish", "false")]), [true, false]);
+    assert_eq!(asks(&[("metrics.publish", "true")]), [false, true]);
 }

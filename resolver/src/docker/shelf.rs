@@ -216,6 +216,7 @@ async fn publish(mesh: Arc<Mesh>, name: ServiceName, wanted: Wanted) -> Done {
         container_id: wanted.container_id.clone(),
         backend: claim.backend,
         hostname: claim.http_host,
+        publish: claim.publish,
     };
     let outcome = match &claim.held {
         None => mesh.publish(publication, preferred).await,

@@ -89,8 +89,9 @@ impl Sites {
         self.change(&mut claims, vec![(key, site)]);
     }
 
-    /// Makes the table follow the adapters of the fleet; `nameless` are those that no hostname can be made for.
-    pub(crate) fn set_fleet(&self, all: Vec<Facts>, nameless: Vec<Shaded>) {
+    /// Makes the table follow the adapters of the fleet; `nameless` are those that no hostname can be made for. Service and
+    /// consumer of those that are no longer claimed.
+    pub(crate) fn set_fleet(&self, all: Vec<Facts>, nameless: Vec<Shaded>) -> Vec<(Arc<str>, Arc<str>)> {
         let mut claims = self.claims();
         claims.nameless = nameless;
         let mut changes: Vec<(Key, Option<Arc<Site>>)> = Vec::with_capacity(all.len());
@@ -103,8 +104,16 @@ impl Sites {
             }
         }
         let gone = claims.sites.keys().filter(|key| key.of_fleet && !kept.contains(*key));
-        changes.extend(gone.cloned().map(|key| (key, None)).collect::<Vec<_>>());
+        let gone: Vec<Key> = gone.cloned().collect();
+        let left = gone.iter().filter_map(|key| Some((Arc::clone(&key.service), key.consumer.clone()?))).collect();
+        changes.extend(gone.into_iter().map(|key| (key, None)));
         self.change(&mut claims, changes);
+        left
+    }
+
+    /// Ends the requests of a service and consumer, for this reason.
+    pub(crate) fn withdraw(&self, service: &str, consumer: &str, why: &str) {
+        self.ledger.withdraw(service, consumer, why);
     }
 
     /// The site that `facts` make: the one that stands already, where nothing changed.

@@ -5,8 +5,10 @@ use super::pool::Key;
 use super::site::{Protocol, Site};
 use super::socket::Socket;
 use super::tls::backend;
-use crate::conn::{Asker, DialError, Upstream, dial};
-use tokio::net::TcpStream;
+use crate::conn::{Asker, Backend, DialError, Upstream, dial};
+use stado_fleet::link::RemoteStream;
+use std::net::SocketAddr;
+use std::pin::Pin;
 use tokio::time::timeout;
 
 /// A connection for one request.
@@ -35,18 +37,33 @@ pub(super) async fn reach(site: &Site, context: &HttpContext) -> Result<Reached,
         dialer: &*context.conn.dialer,
     };
     let far = match (dial(&site.backend, &asker).await?, site.protocol) {
-        (Upstream::Local(stream), Protocol::Https) => over_tls(stream, site).await?,
+        (Upstream::Local(stream), Protocol::Https) => {
+            let peer = stream.peer_addr();
+            let peer = peer.map_err(|error| DialError::Refused(vec![(site.frontend.bind, error)]))?;
+            let socket = Socket::new(stream);
+            Far::Stream(over_tls(socket.clone(), peer, site).await?, Some(socket))
+        }
+        (Upstream::Remote(stream), Protocol::Https) => Far::Stream(over_tls(stream, far_end(site), site).await?, None),
         (upstream, _) => Far::from(upstream),
     };
     Ok(Reached { far, key: Key::of(site), used: false })
 }
 
+/// The address on the other host, as errors name it.
+fn far_end(site: &Site) -> SocketAddr {
+    match &site.backend {
+        Backend::Fleet(route) => route.endpoint.addr.candidates().first().copied().unwrap_or(site.frontend.bind),
+        Backend::Local(_) | Backend::None(_) => site.frontend.bind,
+    }
+}
+
 /// TLS on an open connection, within the same budget again.
-async fn over_tls(stream: TcpStream, site: &Site) -> Result<Far, DialError> {
-    let peer = stream.peer_addr().map_err(|error| DialError::Refused(vec![(site.frontend.bind, error)]))?;
-    let socket = Socket::new(stream);
-    match timeout(site.budget, backend::connect(socket.clone(), &site.host)).await {
-        Ok(Ok(stream)) => Ok(Far::Stream(Box::pin(stream), Some(socket))),
+async fn over_tls<S>(stream: S, peer: SocketAddr, site: &Site) -> Result<Pin<Box<dyn RemoteStream>>, DialError>
+where
+    S: RemoteStream + Unpin + 'static,
+{
+    match timeout(site.budget, backend::connect(stream, &site.host)).await {
+        Ok(Ok(stream)) => Ok(Box::pin(stream)),
         Ok(Err(error)) => Err(DialError::Refused(vec![(peer, error)])),
         Err(_) => Err(DialError::Silent(vec![peer], site.budget)),
     }

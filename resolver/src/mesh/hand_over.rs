@@ -63,6 +63,7 @@ impl Mesh {
             tick: self.clock.now().tick,
             ports: self.ports.entries(),
             hosts: self.hosts.entries(),
+            exposed: self.exposed.entries(),
             records: records.collect(),
             leases: core.leases.iter().map(|(lease, answer)| HandedLease::of(lease, answer)).collect(),
             refused: self.refused.borrow().clone(),
@@ -100,7 +101,8 @@ impl Mesh {
         let mesh = Self::assemble(config, context, allocator, lock, Clock::at(handed.tick))?;
         mesh.ports.align(handed.ports);
         mesh.hosts.align(handed.hosts);
-        for (name, port) in mesh.ports.entries() {
+        mesh.exposed.align(handed.exposed);
+        for (name, port) in mesh.ports.entries().into_iter().chain(mesh.exposed.entries()) {
             if let (Ok(name), Ok(port)) = (name.parse::<ServiceName>(), u16::try_from(port)) {
                 mesh.allocator.reserve(port, &owner_label(&name));
             }

@@ -25,6 +25,8 @@ pub(crate) struct Handed {
     pub(crate) ports: BTreeMap<String, i64>,
     /// Remembered hostnames.
     pub(crate) hosts: BTreeMap<String, String>,
+    /// Remembered ports of http services.
+    pub(crate) exposed: BTreeMap<String, i64>,
     /// What is known of each name.
     pub(crate) records: BTreeMap<String, HandedRecord>,
     /// Live leases.
@@ -45,6 +47,8 @@ pub(crate) struct HandedRecord {
     backend: Option<HandedBackend>,
     frontend: Option<SocketAddr>,
     hostname: Option<String>,
+    #[serde(default)]
+    publish: bool,
     reason: String,
     note: Option<String>,
     since_tick: Duration,
@@ -114,6 +118,7 @@ impl HandedRecord {
             backend: record.backend.as_ref().map(HandedBackend::of),
             frontend: record.frontend,
             hostname: record.hostname.clone(),
+            publish: record.publish,
             reason: record.reason.to_string(),
             note: record.note.clone(),
             since_tick: record.since.tick,
@@ -139,6 +144,7 @@ impl HandedRecord {
             backend: self.backend.map(HandedBackend::backend).transpose()?,
             frontend: self.frontend,
             hostname: self.hostname,
+            publish: self.publish,
             reason: self.reason.into(),
             note: self.note,
             since: Now { tick: self.since_tick, wall: self.since },

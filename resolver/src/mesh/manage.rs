@@ -55,6 +55,7 @@ impl Mesh {
             )));
         }
         self.save_places(name, None, None).await?;
+        self.forget_exposed(name).await?;
         {
             let mut core = self.write();
             core.leases.end(&record.producer_id);
@@ -125,6 +126,7 @@ impl Mesh {
             self.hosts.set(to.as_str(), None);
             return Err(error);
         }
+        self.rename_exposed(from, to).await?;
         {
             let mut core = self.write();
             core.registry.rename(from, to)?;
@@ -156,12 +158,12 @@ impl Mesh {
         Err(Refusal::NotDurable { step: "save the change", source })
     }
 
-    fn record(&self, name: &ServiceName) -> Result<Record, Refusal> {
+    pub(super) fn record(&self, name: &ServiceName) -> Result<Record, Refusal> {
         self.read().registry.get(name).cloned().ok_or_else(|| Refusal::NoService(name.to_string()))
     }
 }
 
 /// A name on a path is not validated: an impossible one is unknown.
-fn known_shape(name: &str) -> Result<ServiceName, Refusal> {
+pub(super) fn known_shape(name: &str) -> Result<ServiceName, Refusal> {
     name.parse().map_err(|_| Refusal::NoService(name.to_owned()))
 }

@@ -45,6 +45,8 @@ pub(super) const REFUSED_UNREACHABLE: Metric =
     counter("connections_refused_unreachable", "Connections refused because nothing was reached", ROW);
 pub(super) const REFUSED_LOOP: Metric =
     counter("connections_refused_loop", "Connections refused because they would come back", ROW);
+pub(super) const WITHDRAWN: Metric =
+    counter("connections_withdrawn", "Connections ended because the directory no longer allows them", ROW);
 pub(super) const BYTES_UP: Metric = counter("bytes_from_clients", "Bytes from clients to backends", ROW);
 pub(super) const BYTES_DOWN: Metric = counter("bytes_to_clients", "Bytes from backends to clients", ROW);
 pub(super) const ACTIVE: Metric = gauge("connections_active", "Connections now", ROW);
@@ -71,6 +73,7 @@ pub const ALL: &[Metric] = &[
     REFUSED_LIMIT,
     REFUSED_UNREACHABLE,
     REFUSED_LOOP,
+    WITHDRAWN,
     BYTES_UP,
     BYTES_DOWN,
     ACTIVE,

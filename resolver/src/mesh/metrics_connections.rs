@@ -21,6 +21,7 @@ const COUNTERS: &[(Metric, Read)] = &[
     (names::REFUSED_LIMIT, |c| c.refused_limit),
     (names::REFUSED_UNREACHABLE, |c| c.refused_unreachable),
     (names::REFUSED_LOOP, |c| c.refused_loop),
+    (names::WITHDRAWN, |c| c.withdrawn),
     (names::BYTES_UP, |c| c.bytes_up),
     (names::BYTES_DOWN, |c| c.bytes_down),
 ];

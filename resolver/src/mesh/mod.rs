@@ -14,6 +14,7 @@ mod clock;
 mod config;
 mod error;
 mod events;
+mod expose;
 mod frontends;
 pub(crate) mod hand_over;
 pub(crate) mod handed;
@@ -27,6 +28,7 @@ mod metrics;
 mod metrics_connections;
 mod metrics_requests;
 pub mod names;
+mod offers;
 mod record;
 mod register;
 mod registry;
@@ -48,6 +50,7 @@ pub use config::{Config, Tuning};
 pub use error::{Code, MeshError, Refusal};
 pub use events::{Changes, Event};
 pub use metrics::Metrics;
+pub use offers::Offer;
 pub use record::{Kind, Publication, Source};
 
 use crate::conn;
@@ -82,6 +85,8 @@ pub struct Mesh {
     allocator: Arc<Allocator>,
     ports: Store<i64>,
     hosts: Store<String>,
+    /// Ports of http services beside their hostnames.
+    exposed: Store<i64>,
     frontends: Frontends,
     sites: Arc<Sites>,
     router: ArcSwap<Listening>,

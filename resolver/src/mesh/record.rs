@@ -68,6 +68,8 @@ pub struct Publication {
     pub backend: Backend,
     /// Hostname, for [`Kind::Http`].
     pub hostname: Option<String>,
+    /// Whether its producer asks for it to be offered to the other hosts of the fleet.
+    pub publish: bool,
 }
 
 /// What is known of a name, with or without a producer.
@@ -91,6 +93,8 @@ pub(super) struct Record {
     pub frontend: Option<SocketAddr>,
     /// Hostname, for [`Kind::Http`].
     pub hostname: Option<String>,
+    /// Whether its producer asks for it to be offered to the other hosts of the fleet.
+    pub publish: bool,
     /// Why there is no backend; empty while there is one.
     pub reason: Arc<str>,
     /// Something worth showing beside it, such as a health check's word.

@@ -114,6 +114,7 @@ impl Mesh {
             container_id: String::new(),
             backend,
             hostname,
+            publish: false,
         };
         Ok((claim, ttl))
     }
@@ -143,7 +144,10 @@ impl Mesh {
         self.end_lapsed(&claim.name);
         self.read().registry.check(&claim)?;
         let port = match claim.kind {
-            Kind::Tcp => Some(self.hold_port(&claim, terms.preferred_port).await?),
+            Kind::Tcp => {
+                self.adopt_exposed(&claim.name).await?;
+                Some(self.hold_port(&claim, terms.preferred_port).await?)
+            }
             Kind::Http => None,
         };
         let name = claim.name.clone();
@@ -155,6 +159,7 @@ impl Mesh {
                 self.frontends.start(&name, bound, backend);
             }
             Some(_) => {}
+            None if self.is_exposed(&name) => {}
             // A name that was tcp in an earlier run gives its listener up; its port stays reserved.
             None => self.retire(self.frontends.take(&name)).await,
         }

@@ -20,6 +20,7 @@ fn claim(name: &str, owner: &str, producer: &str, port: u16) -> Publication {
         container_id: String::new(),
         backend: Backend { host: "127.0.0.1".into(), port, addr, via: None },
         hostname: None,
+        publish: false,
     }
 }
 

@@ -63,6 +63,7 @@ impl Mesh {
             allocator,
             ports: Store::open(&config.state_path, "tcp_ports")?,
             hosts: Store::open(&hostnames_path(&config.state_path), "hostnames")?,
+            exposed: Store::open(&super::expose::path(&config.state_path), "ports")?,
             metrics: Metrics::new(context.ledger.clone(), sites.clone()),
             frontends: Frontends::new(
                 context,
@@ -93,7 +94,7 @@ impl Mesh {
 
     /// Saves what is not saved yet.
     pub(super) async fn save_all(&self) {
-        for saved in [self.ports.flush().await, self.hosts.flush().await] {
+        for saved in [self.ports.flush().await, self.hosts.flush().await, self.exposed.flush().await] {
             if let Err(error) = saved {
                 tracing::warn!(target: "stado::mesh", error = %error, "state_save_failed");
             }
@@ -115,6 +116,22 @@ impl Mesh {
                 self.allocator.reserve(port, &owner_label(&parsed));
             } else {
                 self.restore_port(parsed, port, now);
+            }
+        }
+        self.restore_exposed();
+    }
+
+    /// One that cannot be bound gets another port when it is asked for again.
+    fn restore_exposed(&self) {
+        for (name, port) in self.exposed.entries() {
+            let port = u16::try_from(port).ok().filter(|port| *port != 0);
+            let (Ok(name), Some(port)) = (name.parse::<ServiceName>(), port) else { continue };
+            if self.read().registry.get(&name).is_none_or(|record| record.kind != Kind::Http) {
+                continue;
+            }
+            if let Err(why) = self.rebind(&name, port) {
+                let addr = self.allocator.addr(port);
+                tracing::warn!(target: "stado::mesh", service = %name, frontend = %addr, error = %why, "frontend_remembered_unavailable");
             }
         }
     }

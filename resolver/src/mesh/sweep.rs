@@ -33,7 +33,7 @@ impl Mesh {
         }
         // Collected first: the frontends' lock comes before the core's, never inside it.
         let idle: Vec<ServiceName> = self.read().registry.idle(grace, now).cloned().collect();
-        for name in idle.into_iter().filter(|name| self.frontends.addr(name).is_some()) {
+        for name in idle.into_iter().filter(|name| self.frontends.addr(name).is_some() && !self.is_exposed(name)) {
             self.close_one(&name).await;
         }
     }

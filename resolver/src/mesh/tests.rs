@@ -117,6 +117,7 @@ async fn the_same_owner_may_replace_its_backend_and_a_stale_goodbye_is_ignored()
             via: None,
         },
         hostname: None,
+        publish: false,
     };
     let first = mesh.publish(claim("old", 7), 0).await.unwrap();
     let second = mesh.publish(claim("new", 8), 0).await.unwrap();
@@ -484,6 +485,7 @@ async fn a_mesh_that_was_taken_up_is_the_same_and_its_leases_end_when_they_would
         container_id: "one".into(),
         backend: backend::check("127.0.0.1", 9).await.unwrap(),
         hostname: None,
+        publish: false,
     };
     mesh.hold(held, 0, "its container x is paused").await.unwrap();
     let left = |mesh: &Mesh| {

@@ -152,6 +152,7 @@ fn fleet(host: HostConfig, env: &Env) -> Result<FleetConfig, Failure> {
         api_bind: host.api_bind,
         gate,
         objects,
+        publish: host.publish,
         paths: host.published,
         forwards_dir: host.forwards_dir,
     })

@@ -52,7 +52,7 @@ fn duration(ms: u64) -> String {
 fn summary(name: &str, counters: &ConnectionCounters) -> String {
     let refused = &counters.refused;
     format!(
-        "{name}: {} open, {} opened, refused {} (no backend {}, limit {}, unreachable {}, loop {}), {} bytes up, {} bytes down",
+        "{name}: {} open, {} opened, refused {} (no backend {}, limit {}, unreachable {}, loop {}), no longer allowed {}, {} bytes up, {} bytes down",
         counters.active,
         counters.opened,
         refused.no_backend + refused.limit + refused.unreachable + refused.looped,
@@ -60,6 +60,7 @@ fn summary(name: &str, counters: &ConnectionCounters) -> String {
         refused.limit,
         refused.unreachable,
         refused.looped,
+        counters.withdrawn,
         counters.bytes_up,
         counters.bytes_down,
     )

@@ -14,7 +14,7 @@ pub(super) fn socket(args: &DaemonArgs, env: &Env) -> PathBuf {
 }
 
 /// The daemon. A `--timeout` that is no duration is five seconds, as it always was.
-pub(super) fn api(args: &DaemonArgs, env: &Env) -> Result<Api, Failure> {
+pub(crate) fn api(args: &DaemonArgs, env: &Env) -> Result<Api, Failure> {
     let text = match &args.timeout {
         Some(text) => Some(text.clone()),
         None => env.text("DEVMESH_TIMEOUT")?,

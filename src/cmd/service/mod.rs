@@ -12,6 +12,7 @@ mod run;
 mod wait;
 
 pub(crate) use connections::connections;
+pub(crate) use daemon::api;
 pub(crate) use doctor::{checks as mesh_checks, doctor};
 pub(crate) use health::health;
 pub(crate) use inspect::inspect;

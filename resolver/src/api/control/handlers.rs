@@ -74,6 +74,8 @@ async fn run(
             mesh.forget(&name, force).await.map(|()| no_content())
         }
         Route::Pin(name) => ok(&mesh.pin(&name, reader::pin(&body::read(incoming).await)?).await?),
+        Route::Expose(name) => ok(&mesh.expose(&name).await?),
+        Route::Conceal(name) => mesh.conceal(&name).await.map(|()| no_content()),
         Route::Rename(name) => ok(&mesh.rename(&name, &reader::rename(&body::read(incoming).await)?).await?),
     }
 }

@@ -12,6 +12,8 @@ pub(super) enum Route {
     Forget(String),
     Pin(String),
     Rename(String),
+    Expose(String),
+    Conceal(String),
     Register,
     Heartbeat(String),
     Deregister(String),
@@ -31,6 +33,8 @@ impl Route {
             Self::Forget(_)
                 | Self::Pin(_)
                 | Self::Rename(_)
+                | Self::Expose(_)
+                | Self::Conceal(_)
                 | Self::Register
                 | Self::Heartbeat(_)
                 | Self::Deregister(_)
@@ -59,6 +63,8 @@ pub(super) const ROUTES: &[(&str, &str, Make)] = &[
     ("GET", "/v1/services/{name}/connections", Route::Connections),
     ("POST", "/v1/services/{name}/pin", Route::Pin),
     ("POST", "/v1/services/{name}/rename", Route::Rename),
+    ("POST", "/v1/services/{name}/expose", Route::Expose),
+    ("DELETE", "/v1/services/{name}/expose", Route::Conceal),
     ("POST", "/v1/registrations", |_| Route::Register),
     ("POST", "/v1/registrations/{id}/heartbeat", Route::Heartbeat),
     ("DELETE", "/v1/registrations/{id}", Route::Deregister),

@@ -40,12 +40,25 @@ pub(crate) struct Asker<'a> {
     pub(crate) dialer: &'a dyn Dialer,
 }
 
+/// What stands behind a mesh frontend of this daemon, and never behind another one behind that.
+async fn step(behind: &Backend, asker: &Asker<'_>) -> Result<Upstream, DialError> {
+    match behind {
+        Backend::None(reason) => Err(DialError::NoBackend(reason.clone())),
+        Backend::Local(addr) => local::connect(*addr, asker).await.map(Upstream::Local),
+        Backend::Fleet(route) if route.local => local::connect(route.endpoint.addr, asker).await.map(Upstream::Local),
+        Backend::Fleet(route) => remote::open(route, asker).await.map(Upstream::Remote),
+    }
+}
+
 /// Dials or opens what `backend` names.
 pub(crate) async fn dial(backend: &Backend, asker: &Asker<'_>) -> Result<Upstream, DialError> {
     match backend {
         Backend::None(reason) => Err(DialError::NoBackend(reason.clone())),
         Backend::Local(addr) => local::connect(*addr, asker).await.map(Upstream::Local),
-        Backend::Fleet(route) if route.local => local::connect(route.endpoint.addr, asker).await.map(Upstream::Local),
+        Backend::Fleet(route) if route.local => match asker.own.behind(route.endpoint.addr) {
+            Some(behind) => step(&behind, asker).await,
+            None => local::connect(route.endpoint.addr, asker).await.map(Upstream::Local),
+        },
         Backend::Fleet(route) => remote::open(route, asker).await.map(Upstream::Remote),
     }
 }

@@ -1,18 +1,38 @@
 //! Addresses that this daemon listens on: never a backend of this daemon (proxy rule 4).
-use super::super::FrontendId;
 use super::super::bind::other_half;
+use super::super::shared::Shared;
+use super::super::{Backend, FrontendId};
+use stado_fleet::name::LoopbackAddr;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 /// Every address this daemon listens on, and for what. Frontends enter and leave by themselves; whoever binds another TCP
 /// listener of the daemon (the resolution API, a router) enters it too. Cheap to clone; all clones are one set.
 #[derive(Debug, Clone, Default)]
-pub struct OwnListeners(Arc<RwLock<HashMap<SocketAddr, Arc<str>>>>);
+pub struct OwnListeners(Arc<RwLock<HashMap<SocketAddr, Own>>>);
+
+/// One of them.
+#[derive(Debug, Clone)]
+struct Own {
+    purpose: Arc<str>,
+    /// The frontend of a mesh service.
+    frontend: Option<Weak<Shared>>,
+}
+
 impl OwnListeners {
     /// Enters an address, with what it is for in words (`service checkout.postgres`, `the resolution API`).
     pub fn enter(&self, addr: SocketAddr, purpose: Arc<str>) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(addr, purpose);
+        self.put(addr, Own { purpose, frontend: None });
+    }
+    /// Enters a frontend. What stands behind one of the mesh can be asked for.
+    pub(in crate::conn) fn enter_frontend(&self, shared: &Arc<Shared>) {
+        let id = &shared.id;
+        let frontend = id.consumer.is_none().then(|| Arc::downgrade(shared));
+        self.put(id.bind, Own { purpose: Arc::clone(&id.service), frontend });
+    }
+    fn put(&self, addr: SocketAddr, own: Own) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(addr, own);
     }
     /// Forgets an address.
     pub fn leave(&self, addr: SocketAddr) {
@@ -20,6 +40,18 @@ impl OwnListeners {
     }
     /// What this daemon uses `addr` for, by any of the address's names; a listener on every address of a family has them all.
     pub fn purpose(&self, addr: SocketAddr) -> Option<Arc<str>> {
+        self.at(addr).map(|own| own.purpose)
+    }
+    /// What stands now behind the mesh frontend of this daemon at `addr`; `None` when it is no such frontend.
+    ///
+    /// A service that this host publishes has that frontend as its endpoint (docs/decisions/bridge.md). An adapter here does
+    /// not dial it: it takes the one step that the frontend would take. The mesh never has a listener of its own daemon
+    /// behind it, so there is no second step.
+    pub(super) fn behind(&self, addr: LoopbackAddr) -> Option<Arc<Backend>> {
+        let frontend = |addr| self.at(addr)?.frontend?.upgrade();
+        addr.candidates().into_iter().find_map(frontend).map(|shared| shared.backend.load_full())
+    }
+    fn at(&self, addr: SocketAddr) -> Option<Own> {
         let own = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let names = [Some(addr), other_half(addr), Some(everywhere(addr))];
         names.into_iter().flatten().find_map(|name| own.get(&name)).cloned()

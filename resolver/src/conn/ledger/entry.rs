@@ -5,6 +5,7 @@ use super::live::Live;
 use super::recent::{Outcome, Recent};
 use super::slot::{Refusal, Slot};
 use super::waits::Row;
+use super::withdrawal::Withdrawal;
 use super::{Ledger, answers};
 use jiff::Timestamp;
 use stado_fleet::directory::Route;
@@ -49,6 +50,7 @@ pub(crate) struct Entry {
     life: Life,
     outcome: Outcome,
     blame: Option<Blame>,
+    withdrawal: Arc<Withdrawal>,
 }
 
 impl Entry {
@@ -94,6 +96,7 @@ impl Entry {
             life: Life::new(accepted),
             outcome: Outcome::Cut,
             blame: None,
+            withdrawal: slot.withdrawal(),
         })
     }
 
@@ -172,6 +175,11 @@ impl Entry {
         self.blame = blame;
     }
 
+    /// What it runs under.
+    pub(crate) fn withdrawal(&self) -> Arc<Withdrawal> {
+        Arc::clone(&self.withdrawal)
+    }
+
     fn note(&self, note: Option<Note>) {
         let (Some(note), Some(route)) = (note, &self.route) else { return };
         let waits = &self.ledger.inner.waits;
@@ -245,6 +253,9 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        if let (Outcome::Cut, Some(why)) = (&self.outcome, self.withdrawal.why()) {
+            self.end(Outcome::Withdrawn(Arc::clone(why)), Some(Blame::Credentials));
+        }
         let note = self.life.over();
         self.note(note);
         let (bytes_up, bytes_down) = self.live.bytes();

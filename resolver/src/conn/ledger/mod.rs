@@ -14,6 +14,7 @@ mod slot;
 mod tests;
 mod view;
 mod waits;
+mod withdrawal;
 
 pub use answers::AnswerTimes;
 pub(crate) use entry::{Entry, Seen};
@@ -23,8 +24,11 @@ pub use slot::{Counters, Refusal, Slot};
 use super::FrontendId;
 use stado_fleet::ledger::{AnswersFile, Wait};
 use stado_fleet::wire::ConnectionList;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Withdrawn services and consumers whose counters are still told.
+const WITHDRAWN: usize = 256;
 
 type SlotKey = (Arc<str>, Option<Arc<str>>);
 
@@ -55,6 +59,8 @@ struct Inner {
     changed: changed::Changed,
     /// Waits of processes that this one took over from.
     foreign: Mutex<Vec<Wait>>,
+    /// Slots whose frontends went because the directory no longer allows them.
+    withdrawn: Mutex<VecDeque<Arc<Slot>>>,
     next: std::sync::atomic::AtomicU64,
 }
 
@@ -78,6 +84,31 @@ impl Ledger {
         let slot = Arc::new(Slot::new(answers));
         slots.insert(key, Arc::downgrade(&slot));
         slot
+    }
+
+    /// Ends every connection of a service and consumer, for this reason: the directory no longer allows it. Their number.
+    /// What was counted of them stays to be asked for.
+    pub fn withdraw(&self, service: &str, consumer: &str, why: &str) -> u64 {
+        let mut slots = self.slots_with_consumer(service);
+        slots.retain(|(of, _)| of.as_deref() == Some(consumer));
+        let why: Arc<str> = why.into();
+        let mut ended = 0;
+        for (_, slot) in slots {
+            ended += slot.counters().active;
+            slot.withdraw(&why);
+            self.keep(slot);
+        }
+        ended
+    }
+
+    /// Holds the slot of a frontend that is gone, instead of the one that has been held longest.
+    fn keep(&self, slot: Arc<Slot>) {
+        let mut kept = self.inner.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|held| !Arc::ptr_eq(held, &slot));
+        if kept.len() == WITHDRAWN {
+            kept.pop_front();
+        }
+        kept.push_back(slot);
     }
 
     /// Every wait of an adapter now, the oldest first (fleet contract §4.7).

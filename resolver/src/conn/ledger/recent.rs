@@ -17,6 +17,8 @@ pub enum Outcome {
     ServiceReset(Arc<str>),
     /// One side ended, the other stayed silent past the linger deadline.
     Lingered,
+    /// The directory no longer allows it; the reason in words.
+    Withdrawn(Arc<str>),
     /// The daemon ended it: shutdown, or the connection's task was dropped.
     Cut,
 }
@@ -29,6 +31,7 @@ impl Outcome {
             Self::ClientReset => "client_reset",
             Self::ServiceReset(_) => "service_reset",
             Self::Lingered => "lingered",
+            Self::Withdrawn(_) => "withdrawn",
             Self::Cut => "cut",
         }
     }
@@ -41,6 +44,7 @@ impl fmt::Display for Outcome {
             Self::ClientReset => f.write_str("reset by the client"),
             Self::ServiceReset(why) => write!(f, "reset by the service: {why}"),
             Self::Lingered => f.write_str("half-closed and silent"),
+            Self::Withdrawn(why) => write!(f, "no longer allowed: {why}"),
             Self::Cut => f.write_str("ended by this daemon"),
         }
     }

@@ -2,6 +2,7 @@
 use super::answers::Cell;
 use super::live::Live;
 use super::recent::{Outcome, Recent};
+use super::withdrawal::Withdrawal;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,6 +38,8 @@ pub struct Counters {
     pub refused_unreachable: u64,
     /// Refused because the backend was this daemon itself.
     pub refused_loop: u64,
+    /// Ended because the directory no longer allows them.
+    pub withdrawn: u64,
     /// Bytes from clients.
     pub bytes_up: u64,
     /// Bytes to clients.
@@ -51,6 +54,7 @@ impl Counters {
             refused_limit: self.refused_limit + other.refused_limit,
             refused_unreachable: self.refused_unreachable + other.refused_unreachable,
             refused_loop: self.refused_loop + other.refused_loop,
+            withdrawn: self.withdrawn + other.withdrawn,
             bytes_up: self.bytes_up + other.bytes_up,
             bytes_down: self.bytes_down + other.bytes_down,
         }
@@ -66,6 +70,8 @@ pub struct Slot {
     limit: AtomicU64,
     unreachable: AtomicU64,
     looped: AtomicU64,
+    withdrawn: AtomicU64,
+    withdrawal: Mutex<Arc<Withdrawal>>,
     book: Mutex<Book>,
     pub(super) answers: Option<Cell>,
 }
@@ -105,6 +111,17 @@ impl Slot {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// What a connection that begins now runs under.
+    pub(crate) fn withdrawal(&self) -> Arc<Withdrawal> {
+        Arc::clone(&self.withdrawal.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Ends every connection that is open, for this reason. Whoever carries one watches its withdrawal, or is cut.
+    pub(crate) fn withdraw(&self, why: &Arc<str>) {
+        let before = std::mem::take(&mut *self.withdrawal.lock().unwrap_or_else(PoisonError::into_inner));
+        before.withdraw(why);
+    }
+
     /// Enters an open connection.
     pub(super) fn enter(&self, id: u64, live: Arc<Live>) {
         self.book().open.insert(id, live);
@@ -113,6 +130,9 @@ impl Slot {
     /// The connection `id` has ended.
     pub(super) fn leave(&self, id: u64, recent: Recent) {
         self.active.fetch_sub(1, Ordering::Relaxed);
+        if matches!(recent.outcome, Outcome::Withdrawn(_)) {
+            self.withdrawn.fetch_add(1, Ordering::Relaxed);
+        }
         let mut book = self.book();
         book.open.remove(&id);
         book.bytes_up += recent.bytes_up;
@@ -153,6 +173,7 @@ impl Slot {
             refused_limit: read(&self.limit),
             refused_unreachable: read(&self.unreachable),
             refused_loop: read(&self.looped),
+            withdrawn: read(&self.withdrawn),
             bytes_up,
             bytes_down,
         }

@@ -48,7 +48,7 @@ fn over(recent: &Recent, consumer: Option<&str>) -> Connection {
         bytes_down: recent.bytes_down,
         outcome: recent.outcome.code().to_owned(),
         reason: match &recent.outcome {
-            Outcome::Refused(why) | Outcome::ServiceReset(why) => Some(why.to_string()),
+            Outcome::Refused(why) | Outcome::ServiceReset(why) | Outcome::Withdrawn(why) => Some(why.to_string()),
             _ => None,
         },
         blame: recent.blame.map(|blame| blame.code().to_owned()),
@@ -69,6 +69,7 @@ fn counted(counters: Counters) -> ConnectionCounters {
             unreachable: counters.refused_unreachable,
             looped: counters.refused_loop,
         },
+        withdrawn: counters.withdrawn,
         bytes_up: counters.bytes_up,
         bytes_down: counters.bytes_down,
     }

@@ -45,7 +45,7 @@ fn no(sentence: &str) -> LinkError {
     LinkError { stage: Stage::Open, sentence: sentence.into(), class: Class::Refused }
 }
 
-fn route(endpoint: SocketAddr, local: bool) -> Backend {
+pub(super) fn route(endpoint: SocketAddr, local: bool) -> Backend {
     Backend::Fleet(Arc::new(Route {
         service: "svc".parse().unwrap(),
         active_host: "gpu-box".parse().unwrap(),

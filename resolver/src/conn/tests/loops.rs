@@ -1,4 +1,5 @@
 //! Rule 4: this daemon is never a backend of its own.
+use super::fleet::route;
 use super::support::*;
 use crate::conn::{Backend, Context, NoFleet, ledger::Ledger};
 use std::net::SocketAddr;
@@ -58,5 +59,31 @@ async fn a_listener_on_every_address_is_none_of_its_own_backends() {
     assert_eq!(purpose("[::1]:8").as_deref(), Some("the router"));
     for other in ["127.0.0.1:8", "[::1]:7", "127.0.0.1:9"] {
         assert_eq!(purpose(other), None, "{other}");
+    }
+}
+
+#[tokio::test]
+async fn an_adapter_takes_the_step_of_this_daemons_own_mesh_frontend_and_never_dials_it() {
+    let mesh = Rig::mesh(local(greeter("hi").await));
+    let adapter = Rig::on(free_port(), Some("fleet"), route(mesh.addr, true), mesh.context.clone());
+    let opened = |consumer: Option<&str>| {
+        let all = mesh.context.ledger.all_counters();
+        let of = all.into_iter().find(|(_, of, _)| of.as_deref() == consumer).unwrap();
+        of.2.opened
+    };
+    assert_eq!(read_exact(&mut adapter.connect().await, 2).await, b"hi");
+    until("it is counted", || opened(Some("fleet")) == 1).await;
+    assert_eq!(opened(None), 0, "the frontend saw nobody");
+
+    mesh.frontend().set_backend(local(greeter("yo").await));
+    assert_eq!(read_exact(&mut adapter.connect().await, 2).await, b"yo");
+    mesh.frontend().set_backend(Backend::None("its producer is away".into()));
+    read_all(&mut adapter.connect().await).await.unwrap();
+    until("it is refused for want of a backend", || mesh.counters().refused_no_backend == 1).await;
+    for listener in [adapter.addr, mesh.addr] {
+        let before = mesh.counters().refused_loop;
+        mesh.frontend().set_backend(local(listener));
+        read_all(&mut adapter.connect().await).await.unwrap();
+        until("the loop is refused", || mesh.counters().refused_loop == before + 1).await;
     }
 }

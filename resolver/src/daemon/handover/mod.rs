@@ -15,12 +15,13 @@
 //! Until `Running` the one that serves keeps every descriptor and goes on if the other one is lost, at whatever step.
 //!
 //! [`wire`] carries messages and descriptors, [`parcel`] says what they are; [`reception`] and [`give`] are the side that serves ([`offers`]),
-//! [`take`], [`unpack`] and [`build`] the one that comes. [`remain`] is the rest of a life after it was taken over, [`behind`] what its successor
+//! [`take`], [`unpack`] and [`build`] the one that comes. [`remain`] is the rest of a life after it was taken over, in which it still follows the directory ([`obey`]), [`behind`] what its successor
 //! knows of it.
 pub(super) mod behind;
 pub(super) mod build;
 pub(super) mod error;
 pub(super) mod give;
+pub(super) mod obey;
 pub(super) mod offers;
 pub(super) mod parcel;
 pub(super) mod reception;

@@ -1,6 +1,7 @@
 //! The rest of a daemon's life after it was taken over: it accepts nothing, publishes nothing, tells its successor what it
 //! still serves, and ends with its last stream. Only a signal sets a deadline.
 use super::give::Frozen;
+use super::obey::Obey;
 use super::parcel::{Comer, Remainder};
 use super::take;
 use super::wire::Wire;
@@ -8,6 +9,7 @@ use crate::conn::Ending;
 use crate::conn::ledger::Ledger;
 use crate::daemon::Shutdown;
 use crate::daemon::assemble::Daemon;
+use crate::daemon::fleet_side::FleetSide;
 use crate::daemon::objects_side::ObjectsSide;
 use crate::daemon::part::Part;
 use crate::gate::Gate;
@@ -71,6 +73,7 @@ pub(in crate::daemon) async fn remain(daemon: Daemon, frozen: Frozen, wire: Wire
         let (walk, _) = refresh.into_parts();
         endings.extend(walk.leave(GOODBYE).await);
     }
+    let obey = daemon.fleet.as_ref().map(FleetSide::obey);
     let link = daemon.fleet.map(|fleet| {
         fleet.stop.cancel();
         fleet.link
@@ -89,6 +92,7 @@ pub(in crate::daemon) async fn remain(daemon: Daemon, frozen: Frozen, wire: Wire
         () = shutdown.ending_now() => {}
         () = teller.until_over(&ledger, || others(gate.as_ref(), objects.as_ref(), &routers)) => {}
         () = asked_to_end(shutdown, grace) => {}
+        () = follow(obey, &ledger, &endings) => {}
     }
     let cut = async {
         join_all(endings.into_iter().map(|ending| ending.close(Duration::ZERO))).await;
@@ -111,6 +115,14 @@ pub(in crate::daemon) async fn remain(daemon: Daemon, frozen: Frozen, wire: Wire
         () = shutdown.ending_now() => {}
         // Whoever does not say goodbye in time ends with the process.
         _ = tokio::time::timeout(GOODBYE, cut) => {}
+    }
+}
+
+/// Never returns.
+async fn follow(obey: Option<Obey>, ledger: &Ledger, endings: &[Ending]) {
+    match obey {
+        Some(obey) => obey.run(ledger, endings).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -85,12 +85,18 @@ async fn a_removed_adapter_is_closed_and_its_open_stream_goes_on() {
     host.serving().await;
     let mut open = Client::connect(goes).await;
     assert_eq!(open.ask("1").await.as_deref(), Some("db 1"));
-    host.push(&host.registry(2, &[("db", "a", Some(stays))], &services)).await;
+    // Still allowed: only its address is taken away.
+    let allowed = |generation: u64, adapters: &[(&str, &str, Option<u16>)]| {
+        let mut registry = host.registry(generation, adapters, &services);
+        registry["service_directory"]["services"]["db"]["consumers"]["b"] = json!({"capabilities": []});
+        registry
+    };
+    host.push(&allowed(2, &[("db", "a", Some(stays))])).await;
     host.until_state("generation 2", |s| s.generation == Some(2) && s.adapters.len() == 1).await;
     assert!(tokio::net::TcpStream::connect(("127.0.0.1", goes)).await.is_err());
     assert_eq!(open.ask("2").await.as_deref(), Some("db 2"));
     // The port changes hands in one step.
-    host.push(&host.registry(3, &[("db", "c", Some(stays))], &services)).await;
+    host.push(&allowed(3, &[("db", "c", Some(stays))])).await;
     host.until_state("generation 3", |s| s.generation == Some(3) && s.adapters.iter().any(|a| a.consumer == "c")).await;
     assert_eq!(ask_once(stays).await.as_deref(), Some("db hi"));
     drop(open);

@@ -24,7 +24,7 @@ fn taking(config: Config) -> Running {
 }
 
 /// One request to the control socket: status and body.
-async fn api(config: &Config, line: &str, headers: &str, body: &str) -> (u16, Value) {
+pub(super) async fn api(config: &Config, line: &str, headers: &str, body: &str) -> (u16, Value) {
     let mut stream = UnixStream::connect(&config.mesh.socket).await.unwrap();
     let length = body.len();
     let text =
@@ -36,7 +36,7 @@ async fn api(config: &Config, line: &str, headers: &str, body: &str) -> (u16, Va
     (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap_or(Value::Null))
 }
 
-async fn register(config: &Config, name: &str, backend: u16, key: &str) -> Value {
+pub(super) async fn register(config: &Config, name: &str, backend: u16, key: &str) -> Value {
     let body = json!({"name": name, "backend": {"host": "127.0.0.1", "port": backend}, "ttl_seconds": 600}).to_string();
     let (status, answer) = api(config, "POST /v1/registrations", &format!("Idempotency-Key: {key}\r\n"), &body).await;
     assert_eq!(status, 201, "{answer}");
@@ -49,7 +49,7 @@ async fn heartbeat(config: &Config, registration: &Value) -> u16 {
     api(config, &format!("POST /v1/registrations/{id}/heartbeat"), &token, "").await.0
 }
 
-fn port_of(registration: &Value) -> u16 {
+pub(super) fn port_of(registration: &Value) -> u16 {
     registration["frontend"]["port"].as_u64().unwrap().try_into().unwrap()
 }
 

@@ -2,6 +2,7 @@
 //! host, so that no SSH is needed; `two_hosts` goes through the gate.
 mod adapters;
 mod api;
+mod bridge;
 mod ends;
 mod gate;
 mod hand_over;

@@ -221,6 +221,7 @@ impl Host {
             ..crate::mesh::Config::default()
         };
         let fleet = FleetConfig {
+            publish: crate::bridge::Policy::default(),
             home: self.home(),
             target: self.target.map(|t| t.parse().unwrap()),
             asked: None,

@@ -44,7 +44,13 @@ pub(super) async fn run(request: Request<RecvStream>, mut respond: SendResponse<
             (Count::of(said), None)
         }
         Ok(Whose::Site(site, asked)) => {
-            let count = proxied(request, body, respond, &asked, &site, &shared).await;
+            let withdrawal = site.slot.withdrawal();
+            let count = tokio::select! {
+                biased;
+                // The stream is reset with what carried it.
+                () = withdrawal.withdrawn(), if site.consumer.is_some() => Count::default(),
+                count = proxied(request, body, respond, &asked, &site, &shared) => count,
+            };
             (count, Some(site))
         }
     };

@@ -27,6 +27,23 @@ use tokio::time::{Instant, timeout};
 const REST: Duration = Duration::from_secs(5);
 
 impl<S: Client> Conn<S> {
+    /// Carries `request` for as long as the directory allows it. A service of the mesh is nobody's to withdraw.
+    pub(super) async fn carry_allowed(&mut self, request: Carried) -> Next {
+        if request.site.consumer.is_none() {
+            return self.carry(request).await;
+        }
+        let withdrawal = request.site.slot.withdrawal();
+        let ended = tokio::select! {
+            biased;
+            () = withdrawal.withdrawn() => None,
+            next = self.carry(request) => Some(next),
+        };
+        ended.unwrap_or_else(|| {
+            self.stream.socket().reset_on_close();
+            Next::Gone
+        })
+    }
+
     /// Carries `request`, or says why not.
     pub(super) async fn carry(&mut self, request: Carried) -> Next {
         let Carried { site, facts, mut pump } = request;

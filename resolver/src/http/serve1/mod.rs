@@ -162,7 +162,7 @@ impl<S: Client> Conn<S> {
         match self.hear(head) {
             hear::Heard::Problem(problem, facts) => self.answer(&problem, facts).await,
             hear::Heard::Own(own, request, facts) => self.answer_own(&*own, request, facts).await,
-            hear::Heard::Carry(request) => self.carry(request).await,
+            hear::Heard::Carry(request) => self.carry_allowed(request).await,
         }
     }
 

@@ -28,7 +28,13 @@ impl Switch {
             Some(socket) => End::Socket(socket.tcp()),
             None => End::Stream(Box::pin(conn.stream)),
         };
-        if !relay_ends(client, service, early, &mut self.entry, &context.conn).await {
+        let withdrawal = self.entry.withdrawal();
+        let whole = tokio::select! {
+            biased;
+            () = withdrawal.withdrawn() => false,
+            whole = relay_ends(client, service, early, &mut self.entry, &context.conn) => whole,
+        };
+        if !whole {
             socket.reset_on_close();
             keep.iter().for_each(Socket::reset_on_close);
         }

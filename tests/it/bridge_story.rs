@@ -1,0 +1,172 @@
+//! From a service on one host to an address on another: published, used, recreated, moved, taken back.
+use crate::support::fleet::Fleet;
+use crate::support::home::{Home, STADO};
+use crate::support::http::{get, http};
+use crate::support::process::Process;
+use crate::support::tcp::{Client, ask, echo};
+use crate::support::{PATIENCE, ports, wait_for, wait_until};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// A producer that registers `checkout.db` for as long as it lives.
+fn producer(home: &Home, word: &str) -> Process {
+    let backend = echo(word).to_string();
+    let process = home.start(
+        &format!("producer-{word}"),
+        STADO,
+        &["service", "register", "--name", "checkout.db", "--backend", &backend],
+    );
+    let ready = || home.stado(&["service", "resolve", "checkout.db", "--raw"]).code == 0;
+    wait_until(&format!("{word} is registered"), PATIENCE, ready);
+    process
+}
+
+fn generation(fleet: &mut Fleet, host: &str) -> u64 {
+    fleet.host(host).published()["generation"].as_u64().unwrap()
+}
+
+fn port_of(used: &Value) -> u16 {
+    used["url"].as_str().unwrap().rsplit_once(':').unwrap().1.parse().unwrap()
+}
+
+/// Whether the service itself answers `word` at a port; it keeps the connection open.
+fn says(port: u16, host: &str, word: &str) -> bool {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let mut some = [0; 256];
+    while let Ok(n @ 1..) = stream.read(&mut some) {
+        answer.extend_from_slice(&some[..n]);
+        if answer.ends_with(word.as_bytes()) {
+            return answer.starts_with(b"HTTP/1.1 200");
+        }
+    }
+    eprintln!("{}", String::from_utf8_lossy(&answer));
+    false
+}
+
+/// Asks until `word` answers.
+fn answers(port: u16, word: &str) {
+    wait_until(&format!("{word} answers"), PATIENCE, || ask(("127.0.0.1", port), "x") == Some(format!("{word}:x")));
+}
+
+#[test]
+fn a_published_service_has_one_address_elsewhere_through_recreations_kills_and_moves() {
+    needs!("sshd");
+    let mut fleet = Fleet::on_loopback(&["desk", "lap"]);
+    fleet.declare("lap", "stado_command", STADO.into());
+    // A fleet in which nobody publishes anything yet.
+    fleet.up();
+    let first = producer(&fleet.host("desk").home, "first");
+    let publish = ["service", "publish", "checkout.db", "--as", "orders", "--json"];
+    let published = fleet.host("desk").home.stado(&publish).ok().json();
+    assert_eq!((&published["role"], &published["consumers"]), (&"active".into(), &serde_json::json!(["fleet"])));
+    let used = fleet.host("lap").home.stado(&["service", "use", "orders", "--json"]).ok().json();
+    let at = port_of(&used);
+    assert_eq!(ask(("127.0.0.1", at), "x").as_deref(), Some("first:x"), "it is served when it is told");
+    let marker = fleet.host("lap").home.read(".stado/forwards/orders.local");
+    assert_eq!(marker, format!("tcp://127.0.0.1:{at}\n"));
+    let again = fleet.host("lap").home.stado(&["service", "use", "orders"]).ok();
+    assert_eq!(again.stdout, format!("orders -> tcp://127.0.0.1:{at}\n"));
+
+    // Recreated, and both daemons killed: nothing is written.
+    let before = generation(&mut fleet, "lap");
+    first.stop();
+    wait_until("nobody answers", PATIENCE, || ask(("127.0.0.1", at), "x").is_none());
+    let second = producer(&fleet.host("desk").home, "second");
+    answers(at, "second");
+    for name in ["desk", "lap"] {
+        fleet.host(name).kill9();
+    }
+    for name in ["desk", "lap"] {
+        fleet.host(name).serve();
+    }
+    answers(at, "second");
+    for name in ["desk", "lap"] {
+        fleet.host(name).ready();
+    }
+    assert_eq!(generation(&mut fleet, "lap"), before);
+
+    // It runs on both, and moves under a client that is connected.
+    let third = producer(&fleet.host("lap").home, "third");
+    let refused = fleet.host("lap").home.stado(&publish).exits(1);
+    assert!(refused.stderr.contains("orders is published by desk; "), "{}", refused.stderr);
+    fleet.host("lap").home.stado(&[&publish[..], &["--standby"]].concat()).ok();
+    third.stop();
+    let unready =
+        |fleet: &mut Fleet| fleet.host("lap").home.stado(&["service", "resolve", "checkout.db", "--raw"]).code != 0;
+    wait_until("it is gone there", PATIENCE, || unready(&mut fleet));
+    let refused = fleet.host("desk").home.stado(&["service", "move", "orders", "--to", "lap"]).exits(69);
+    assert!(refused.stderr.contains("orders is not ready on lap: "), "{}", refused.stderr);
+    let _third = producer(&fleet.host("lap").home, "third");
+    let mut client = Client::connect(("127.0.0.1", at)).unwrap();
+    assert_eq!(client.ask("1").as_deref(), Some("second:1"));
+    let moved = fleet.host("desk").home.stado(&["service", "move", "orders", "--to", "lap", "--json"]).ok().json();
+    assert_eq!((&moved["from_host"], &moved["to_host"]), (&"desk".into(), &"lap".into()));
+    answers(at, "third");
+    assert_eq!(client.ask("2").as_deref(), Some("second:2"), "what is open stays where it is");
+    second.stop();
+    assert_eq!(client.ask("3").as_deref(), Some("second:3"), "the echo itself goes on");
+    drop(client);
+    for _ in 0..5 {
+        assert_eq!(ask(("127.0.0.1", at), "x").as_deref(), Some("third:x"), "never the other host again");
+    }
+
+    // Taken back: what is open ends, and nothing is left behind.
+    let mut client = Client::connect(("127.0.0.1", at)).unwrap();
+    assert_eq!(client.ask("1").as_deref(), Some("third:1"));
+    let unpublish = ["service", "unpublish", "orders"];
+    let refused = fleet.host("lap").home.stado(&unpublish).exits(1);
+    assert!(refused.stderr.contains("desk can take it over"), "{}", refused.stderr);
+    fleet.host("desk").home.stado(&unpublish).ok();
+    fleet.host("lap").home.stado(&unpublish).ok();
+    let since = Instant::now();
+    while client.ask("2").is_some() {
+        assert!(since.elapsed() < Duration::from_secs(1), "it goes on");
+    }
+    let registry = fleet.host("desk").home.stado(&["registry", "pull"]).ok();
+    assert!(!registry.stdout.contains("orders"), "{}", registry.stdout);
+    let list = fleet.host("lap").home.stado(&["service", "connections", "orders", "--json"]).ok().json();
+    assert_eq!(list["counters"]["withdrawn"], 1, "{list}");
+}
+
+#[test]
+fn an_http_service_has_the_same_hostname_on_the_host_that_takes_everything() {
+    needs!("sshd");
+    let mut fleet = Fleet::on_loopback(&["desk", "lap"]);
+    let routers = ["desk", "lap"].map(|name| {
+        let lease = ports::one();
+        let home = &mut fleet.host(name).home;
+        home.set("DEVMESH_HTTP_ENABLED", "true");
+        home.set("DEVMESH_HTTP_ADDR", format!("127.0.0.1:{}", lease.port()));
+        lease
+    });
+    fleet.up();
+    fleet.host("lap").home.stado(&["service", "use", "--all"]).ok();
+    let backend = format!("127.0.0.1:{}", http("here"));
+    let register = ["service", "register", "--name", "shop.api", "--kind", "http", "--http-host", "api.shop.localhost"];
+    let lasting = ["--backend", &backend, "--once", "--ttl", "3600"];
+    fleet.host("desk").home.stado(&[&register[..], &lasting].concat()).ok();
+    let published = fleet.host("desk").home.stado(&["service", "publish", "shop.api", "--json"]).ok().json();
+    assert_eq!(published["given"], serde_json::json!(["lap"]), "who takes everything is given it");
+    let used = fleet.host("lap").home.stado(&["service", "use", "shop.api", "--json"]).ok().json();
+    let router = routers[1].port();
+    assert_eq!(used["hostname_url"], format!("http://api.shop.localhost:{router}/"));
+    let by_name = || (get(router, "api.shop.localhost", "") == (200, "here".into())).then_some(());
+    wait_for("the hostname is served", PATIENCE, by_name);
+    let at = port_of(&used);
+    let here = |host: &str| says(at, host, "here");
+    assert!(here(&format!("127.0.0.1:{at}")), "whatever the request calls it");
+    assert_eq!(get(routers[0].port(), "api.shop.localhost", ""), (200, "here".into()));
+
+    fleet.host("desk").kill9();
+    fleet.host("desk").serve();
+    fleet.host("desk").ready();
+    fleet.host("desk").home.stado(&[&register[..], &lasting].concat()).ok();
+    assert!(here("whatever"), "it is back on its port");
+    fleet.host("desk").home.stado(&["service", "unpublish", "shop.api"]).ok();
+    wait_until("the hostname is gone", PATIENCE, || get(router, "api.shop.localhost", "").0 == 404);
+}
