@@ -83,9 +83,11 @@ fn a_stopped_service_is_told_as_waited_for_holds_no_other_and_answers_when_it_go
     wait_until("nothing is waited for", PATIENCE, || blockers(&mut fleet) == (0, "[]".to_owned()));
 }
 
-/// Bytes that tell where they stand.
-fn bytes(from: u64, count: usize) -> Vec<u8> {
-    (from..).take(count).map(|at| u8::try_from((at.wrapping_mul(2_654_435_761) >> 13) & 0xff).unwrap()).collect()
+/// A piece that tells which one it is.
+fn piece(n: u64) -> Vec<u8> {
+    let mut piece = vec![u8::try_from(n % 251).unwrap(); PIECE];
+    piece[..8].copy_from_slice(&n.to_le_bytes());
+    piece
 }
 
 const PIECE: usize = 64 * 1024;
@@ -110,7 +112,7 @@ fn serve(word: &str, mut stream: TcpStream) {
         return;
     }
     let done = match line.trim_end() {
-        "send" => (0..PIECES).try_for_each(|n| stream.write_all(&bytes(n * PIECE as u64, PIECE))),
+        "send" => (0..PIECES).try_for_each(|n| stream.write_all(&piece(n))),
         "take" => {
             let mut digest = Sha256::new();
             let taken = std::io::copy(&mut reader, &mut digest);
@@ -151,7 +153,7 @@ fn a_service_that_moves_under_bulk_streams_ends_none_of_them_and_loses_no_byte()
         let half = PIECES / 2;
         let mut send = |pieces: std::ops::Range<u64>| {
             for n in pieces {
-                let piece = bytes(n * PIECE as u64, PIECE);
+                let piece = piece(n);
                 up.write_all(&piece).unwrap();
                 sent.update(&piece);
             }
@@ -160,7 +162,7 @@ fn a_service_that_moves_under_bulk_streams_ends_none_of_them_and_loses_no_byte()
         let mut receive = |pieces: std::ops::Range<u64>| {
             for n in pieces {
                 down.read_exact(&mut got).unwrap();
-                assert!(got == bytes(n * PIECE as u64, PIECE), "piece {n} is another one");
+                assert!(got == piece(n), "piece {n} is another one");
             }
         };
         send(0..half);

@@ -55,7 +55,7 @@ fn a_resolution_api_moves_to_a_free_port_under_its_running_daemon() {
     fleet.service("orders", "authority", "tcp", echo("orders").port(), "shop");
     fleet.up();
     // Somebody listens at one port of the range; whichever is next is taken instead.
-    let busy = (17600..17999).find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).unwrap();
+    let busy = (17601..17999).find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).unwrap();
     let host = fleet.host("authority");
     let before = host.status().1["api"]["bind"].clone();
     let moved = host.home.stado(&["resolver", "api-reassign", "--target", "authority", "--json"]).ok().json();

@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Ports that are given out, lowest first: those around the usual one.
-const PORTS: std::ops::RangeInclusive<u16> = 17600..=17999;
+/// Ports that are given out, lowest first: those after the usual one, which any daemon without a registry takes.
+const PORTS: std::ops::RangeInclusive<u16> = 17601..=17999;
 
 /// A resolution API that has another address.
 #[derive(Debug, Clone)]
@@ -117,6 +117,6 @@ mod tests {
             |target: &str, taken: BTreeSet<u16>| reassign_api(&document(), target, &taken).unwrap_err().sentence;
         assert_eq!(error("c", BTreeSet::new()), "registry target c has no service_resolver configuration");
         assert_eq!(error("x", BTreeSet::new()), "target 'x' is not in the canonical registry");
-        assert_eq!(error("a", PORTS.collect()), "no port of 17600-17999 is free on a");
+        assert_eq!(error("a", PORTS.collect()), "no port of 17601-17999 is free on a");
     }
 }
