@@ -89,7 +89,11 @@ fn request(parsed: &httparse::Request<'_, '_>) -> Result<Request, BadHead> {
     };
     // No Host at all comes from scripts, never from a browser.
     let host_is_foreign = values("host").any(|host| !host.is_some_and(is_loopback_authority));
+    // What a page loads without reading it carries no Origin, but browsers say that a page asked for it.
+    let by_a_page =
+        values("sec-fetch-site").any(|site| site.is_none_or(|site| !site.trim().eq_ignore_ascii_case("none")));
     let foreign = host_is_foreign
+        || by_a_page
         || authority.is_some_and(|a| !is_loopback_authority(a))
         || parsed.headers.iter().any(|h| h.name.eq_ignore_ascii_case("origin"));
     Ok(Request { method: method.to_owned(), target: path.to_owned(), consumer, foreign })

@@ -6,9 +6,9 @@ use crate::conn::{Lendable, Lent};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -16,6 +16,8 @@ use tokio_util::task::TaskTracker;
 const CONCURRENT: usize = 256;
 /// How long a client may take to read its answer and close.
 const GOODBYE: Duration = Duration::from_secs(2);
+/// Requests that wait at once (`?wait=`), beside those that are being answered. Further ones are answered at once.
+const WAITING: usize = 1024;
 
 /// A running resolution API. Dropping it closes the listener; requests under way are answered.
 #[derive(Debug)]
@@ -31,6 +33,7 @@ struct Shared {
     held: HeldReader,
     metrics: Option<MetricsText>,
     stop: CancellationToken,
+    waiting: Arc<Semaphore>,
 }
 
 impl Resolution {
@@ -42,7 +45,7 @@ impl Resolution {
         metrics: Option<MetricsText>,
     ) -> Self {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let shared = Shared { held, metrics, stop: stop.clone() };
+        let shared = Shared { held, metrics, stop: stop.clone(), waiting: Arc::new(Semaphore::new(WAITING)) };
         let slots = Arc::new(Semaphore::new(CONCURRENT));
         let listeners: Vec<_> = listeners.into_iter().map(Arc::new).collect();
         let lendable = Lendable::of(&listeners);
@@ -91,10 +94,7 @@ async fn accept(listener: Arc<TcpListener>, shared: Shared, slots: Arc<Semaphore
         match accepted {
             Ok((stream, _)) => {
                 let shared = shared.clone();
-                tasks.spawn(async move {
-                    let _slot = slot;
-                    one(stream, &shared).await;
-                });
+                tasks.spawn(async move { one(stream, slot.ok(), &shared).await });
             }
             Err(error) => {
                 tracing::warn!(target: "stado::fleet", "stado resolver resolution API cannot accept: {error}");
@@ -104,13 +104,14 @@ async fn accept(listener: Arc<TcpListener>, shared: Shared, slots: Arc<Semaphore
     }
 }
 
-async fn one(mut stream: TcpStream, shared: &Shared) {
+/// `slot`: its place among the requests that are served; given back while it waits, so that it holds nobody up.
+async fn one(mut stream: TcpStream, mut slot: Option<OwnedSemaphorePermit>, shared: &Shared) {
     let read = tokio::select! {
         read = request::read(&mut stream) => read,
         () = shared.stop.cancelled() => return,
     };
     let answer = match read {
-        Ok(request) => Some(respond(answer::asked(&request), shared).await),
+        Ok(request) => respond(answer::asked(&request), &stream, &mut slot, shared).await,
         Err(bad) => answer::bad_head(bad),
     };
     let Some(answer) = answer else { return };
@@ -125,28 +126,48 @@ async fn one(mut stream: TcpStream, shared: &Shared) {
     let _ = tokio::time::timeout(GOODBYE, goodbye).await;
 }
 
-async fn respond(asked: Asked, shared: &Shared) -> Answer {
-    match asked {
+/// `None`: nobody is there any more to be answered.
+async fn respond(
+    asked: Asked,
+    client: &TcpStream,
+    slot: &mut Option<OwnedSemaphorePermit>,
+    shared: &Shared,
+) -> Option<Answer> {
+    Some(match asked {
         Asked::Now(answer) => answer,
         Asked::Health => answer::health(shared.held.borrow().as_deref(), jiff::Timestamp::now()),
         Asked::Metrics => answer::metrics(shared.metrics.as_ref()),
-        Asked::Resolve { service, consumer, wait } => resolve(shared, &service, &consumer, wait).await,
-    }
+        Asked::Resolve { service, consumer, wait } => {
+            let mut held = shared.held.clone();
+            let answer = answer::resolve(held.borrow_and_update().as_deref(), &service, &consumer);
+            let place = if answer.status == 200 || wait.is_zero() { None } else { shared.waiting.try_acquire().ok() };
+            let Some(_place) = place else { return Some(answer) };
+            drop(slot.take());
+            tokio::select! {
+                answer = change(held, answer, &service, &consumer, wait) => answer,
+                answer = asked_once_more(shared, &service, &consumer) => answer,
+                // A client that only ended its half may still read.
+                _ = client.ready(Interest::ERROR) => return None,
+            }
+        }
+    })
 }
 
-/// Answers at once when the answer is good or no wait was asked for; else on the first change that makes it good.
-async fn resolve(shared: &Shared, service: &str, consumer: &str, wait: Duration) -> Answer {
-    let mut held = shared.held.clone();
+/// The first change that makes the answer good, or the answer that holds when the wait is over.
+async fn change(mut held: HeldReader, now: Answer, service: &str, consumer: &str, wait: Duration) -> Answer {
     let until = tokio::time::Instant::now() + wait;
-    loop {
-        let answer = answer::resolve(held.borrow_and_update().as_deref(), service, consumer);
-        if answer.status == 200 || wait.is_zero() {
-            return answer;
-        }
-        tokio::select! {
-            changed = held.changed() => if changed.is_err() { return answer },
-            () = tokio::time::sleep_until(until) => return answer,
-            () = shared.stop.cancelled() => return answer,
+    let mut answer = now;
+    while answer.status != 200 {
+        match tokio::time::timeout_at(until, held.changed()).await {
+            Ok(Ok(())) => answer = answer::resolve(held.borrow_and_update().as_deref(), service, consumer),
+            _ => break,
         }
     }
+    answer
+}
+
+/// When this API stops, who waits is answered with what holds then.
+async fn asked_once_more(shared: &Shared, service: &str, consumer: &str) -> Answer {
+    shared.stop.cancelled().await;
+    answer::resolve(shared.held.borrow().as_deref(), service, consumer)
 }

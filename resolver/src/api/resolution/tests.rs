@@ -1,6 +1,7 @@
 use super::answer::MetricsText;
 use super::request::{BadHead, is_loopback_authority, parse};
 use super::serve::Resolution;
+use crate::apply::held::Held;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +10,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 async fn start(metrics: Option<MetricsText>) -> (Resolution, SocketAddr) {
+    let (api, addr, _) = start_holding(metrics).await;
+    (api, addr)
+}
+
+/// With the sender of what is held: while it lives, there may be something yet.
+async fn start_holding(metrics: Option<MetricsText>) -> (Resolution, SocketAddr, watch::Sender<Option<Arc<Held>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
-    let (_, held) = watch::channel(None);
-    (Resolution::start(vec![listener], addr, held, metrics), addr)
+    let (holds, held) = watch::channel(None);
+    (Resolution::start(vec![listener], addr, held, metrics), addr, holds)
 }
 
 async fn send(addr: SocketAddr, raw: &[u8]) -> String {
@@ -56,6 +63,15 @@ async fn each_wrong_request_gets_its_exact_answer() {
         ),
         ("GET /health", "Host: localhost\r\nOrigin: http://localhost\r\n", 403, r#"{"error":"forbidden"}"#),
         ("GET /health", "Host: localhost\r\nOrigin: null\r\n", 403, r#"{"error":"forbidden"}"#),
+        ("GET /health", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", 403, r#"{"error":"forbidden"}"#),
+        ("GET /metrics", "Host: localhost\r\nsec-fetch-site: same-origin\r\n", 403, r#"{"error":"forbidden"}"#),
+        ("HEAD /health", CALLER, 405, r#"{"error":"method_not_allowed"}"#),
+        (
+            "OPTIONS /v1/resolve/service/a",
+            "Host: localhost\r\nOrigin: http://x.example\r\n",
+            403,
+            r#"{"error":"forbidden"}"#,
+        ),
         ("GET /health", "Host: rebound.example\r\n", 403, r#"{"error":"forbidden"}"#),
         ("GET http://rebound.example/health", "Host: localhost\r\n", 403, r#"{"error":"forbidden"}"#),
         ("GET /health", "Host: localhost\r\nHost: localhost\r\n", 400, r#"{"error":"invalid request header"}"#),
@@ -116,6 +132,53 @@ async fn a_silent_client_does_not_hold_up_others_nor_the_end() {
     tokio::time::timeout(Duration::from_secs(5), api.close(Duration::from_secs(60))).await.unwrap();
     assert!(TcpStream::connect(addr).await.is_err());
     drop(silent);
+}
+
+/// A request that waits for a service that never comes.
+async fn waiting(addr: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(addr).await.unwrap();
+    let request = format!("GET /v1/resolve/service/a?wait=60s HTTP/1.1\r\n{CALLER}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+/// Waits until so many look at what is held: the API, and twice each of those who wait.
+async fn readers(holds: &watch::Sender<Option<Arc<Held>>>, n: usize) {
+    let there = async {
+        while holds.receiver_count() != n {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), there).await.unwrap_or_else(|_| panic!("{}", holds.receiver_count()));
+}
+
+#[tokio::test]
+async fn those_who_wait_hold_up_nobody_who_asks_and_are_answered_when_it_stops() {
+    let (api, addr, holds) = start_holding(None).await;
+    let mut all = Vec::new();
+    for _ in 0..400 {
+        all.push(waiting(addr).await);
+    }
+    readers(&holds, 1 + 2 * 400).await;
+    let asked = tokio::time::timeout(Duration::from_secs(20), ask(addr, "GET /health", "")).await;
+    assert_eq!(asked.expect("answered although hundreds wait").0, 200);
+    tokio::time::timeout(Duration::from_secs(20), api.close(Duration::from_secs(60))).await.unwrap();
+    for mut stream in all {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_wait_ends_with_its_client() {
+    let (api, addr, holds) = start_holding(None).await;
+    let client = waiting(addr).await;
+    readers(&holds, 3).await;
+    socket2::SockRef::from(&client).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(client);
+    readers(&holds, 1).await;
+    api.close(Duration::ZERO).await;
 }
 
 #[tokio::test]
