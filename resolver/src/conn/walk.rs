@@ -5,6 +5,7 @@ use super::lanes::Place;
 use super::ledger::{Entry, Outcome, Refusal};
 use super::shared::Shared;
 use super::{Backend, bind, copy, refusal};
+use stado_fleet::directory::Route;
 use stado_fleet::fault::{Blame, Faulty};
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -167,12 +168,27 @@ fn log_opened(backend: &Backend, shared: &Shared) {
     }
 }
 
-/// A relay that the service's end broke; whether its session lives is the link's to say.
+/// A relay that the far end broke, in the words of fleet contract §4.5.
 fn log_broken(backend: &Backend, entry: &Entry, shared: &Shared) {
-    if let (Backend::Fleet(route), Some(consumer), Some((cause, ms))) = (backend, &shared.id.consumer, entry.broken()) {
+    if let (Backend::Fleet(route), Some(consumer), Some((cause, ms, session_lost))) =
+        (backend, &shared.id.consumer, entry.broken())
+    {
         let (service, endpoint) = (&shared.id.service, route.endpoint.addr);
-        tracing::info!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} proxy to {endpoint} failed: {cause} after {ms} ms");
+        let session = of_the_session(route, session_lost);
+        tracing::info!(target: "stado::fleet", "stado resolver service={service} consumer={consumer} proxy to {endpoint} failed: {cause} after {ms} ms{session}");
     }
+}
+
+/// Whether one channel failed or all of them; nothing for a service of this host, which has no session.
+fn of_the_session(route: &Route, lost: bool) -> String {
+    if route.local {
+        return String::new();
+    }
+    let how = match lost {
+        false => "still open, so the service end closed this one channel",
+        true => "closed, so every channel on it failed together",
+    };
+    format!("; the SSH session to \"{}\" is {how}", route.active_host)
 }
 
 fn log_refused(cause: &str, backend: &Backend, shared: &Shared) {
@@ -198,6 +214,31 @@ fn log_refused(cause: &str, backend: &Backend, shared: &Shared) {
 mod tests {
     use super::super::tests::support::{Rig, local};
     use super::*;
+
+    #[test]
+    fn a_failed_relay_says_whether_its_session_went_with_it() {
+        let far = Route {
+            service: "svc".parse().unwrap(),
+            active_host: "gpu-box".parse().unwrap(),
+            endpoint: stado_fleet::name::Endpoint {
+                scheme: stado_fleet::name::Scheme::Tcp,
+                addr: "127.0.0.1:8080".parse().unwrap(),
+            },
+            capabilities: Vec::new(),
+            paths: [].into(),
+            local: false,
+            stado_command: None,
+        };
+        assert_eq!(
+            of_the_session(&far, false),
+            "; the SSH session to \"gpu-box\" is still open, so the service end closed this one channel"
+        );
+        assert_eq!(
+            of_the_session(&far, true),
+            "; the SSH session to \"gpu-box\" is closed, so every channel on it failed together"
+        );
+        assert_eq!(of_the_session(&Route { local: true, ..far }, true), "");
+    }
 
     #[tokio::test]
     async fn a_connection_costs_less_than_two_kib_beside_its_sockets() {

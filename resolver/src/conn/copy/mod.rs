@@ -91,7 +91,10 @@ pub(crate) async fn relay_ends(
         Ending::Done => (Outcome::Done, None),
         Ending::Broken(Broken::Client) => (Outcome::ClientReset, Some(Blame::Caller)),
         Ending::Broken(Broken::Service(error)) => {
-            (Outcome::ServiceReset(error.to_string().into()), Some(Blame::Service))
+            // A stream of the link says so when its session went, which is not the service's doing.
+            let blame =
+                if error.kind() == std::io::ErrorKind::ConnectionAborted { Blame::Remote } else { Blame::Service };
+            (Outcome::ServiceReset(error.to_string().into()), Some(blame))
         }
         Ending::Lingered => (Outcome::Lingered, None),
     };

@@ -159,11 +159,12 @@ impl Entry {
         self.route.is_some() && self.life.speaks_http()
     }
 
-    /// How the service's end broke an open connection, and after how many milliseconds.
-    pub(crate) fn broken(&self) -> Option<(&str, i128)> {
+    /// How the service's end broke an open connection, after how many milliseconds, and whether its session went with it.
+    pub(crate) fn broken(&self) -> Option<(&str, i128, bool)> {
         match (&self.outcome, self.live.opened()) {
             (Outcome::ServiceReset(cause), Some(opened)) => {
-                Some((cause, Timestamp::now().duration_since(opened).as_millis()))
+                let ms = Timestamp::now().duration_since(opened).as_millis();
+                Some((cause, ms, self.blame == Some(Blame::Remote)))
             }
             _ => None,
         }

@@ -3,7 +3,7 @@ use super::support::*;
 use crate::conn::ledger::Ledger;
 use crate::conn::{Backend, Context, Dialer, Opening};
 use stado_fleet::directory::Route;
-use stado_fleet::fault::Class;
+use stado_fleet::fault::{Blame, Class};
 use stado_fleet::ledger::Wait;
 use stado_fleet::link::{LinkError, RemoteStream, Stage};
 use std::net::SocketAddr;
@@ -142,6 +142,53 @@ async fn a_remote_stream_that_breaks_resets_the_client() {
         rig.context.ledger.recent("svc").remove(0).outcome,
         crate::conn::ledger::Outcome::ServiceReset(_)
     ));
+}
+
+/// A stream that is open and fails at its first read.
+#[derive(Debug)]
+struct Breaks(std::io::ErrorKind);
+impl tokio::io::AsyncRead for Breaks {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+        _: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Err(self.0.into()))
+    }
+}
+impl tokio::io::AsyncWrite for Breaks {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+        bytes: &[u8],
+    ) -> std::task::Poll<std::io::Result<usize>> {
+        std::task::Poll::Ready(Ok(bytes.len()))
+    }
+    fn poll_flush(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+}
+impl Dialer for Breaks {
+    fn open<'a>(&'a self, _route: &'a Route, _budget: Duration) -> Opening<'a> {
+        Box::pin(std::future::ready(Ok(Box::pin(Self(self.0)) as Pin<Box<dyn RemoteStream>>)))
+    }
+}
+
+#[tokio::test]
+async fn a_lost_session_is_told_from_a_channel_that_the_service_reset() {
+    for (kind, blame) in
+        [(std::io::ErrorKind::ConnectionReset, Blame::Service), (std::io::ErrorKind::ConnectionAborted, Blame::Remote)]
+    {
+        let context = Context::new(Arc::new(Breaks(kind)), Ledger::new());
+        let rig = Rig::on(free_port(), Some("lem"), remote(), context);
+        let mut client = rig.connect().await;
+        expect_reset(&mut client).await;
+        until("the connection is over", || rig.counters().active == 0).await;
+        assert_eq!(rig.context.ledger.recent("svc").remove(0).blame, Some(blame), "{kind}");
+    }
 }
 
 const ANSWER: &str =
