@@ -24,26 +24,56 @@ pub fn set_aside(path: &Path) -> Result<PathBuf, DiskError> {
         return Ok(newest.clone());
     }
     let copy = write_copy(path, &bytes)?;
+    drop_surplus(&copies);
+    Ok(copy)
+}
+
+/// Renames what cannot be read at `path`, whatever it is, as [`set_aside`] names copies; returns its new path. Nothing of it is
+/// lost, and the place is free.
+pub fn move_aside(path: &Path) -> Result<PathBuf, DiskError> {
+    let copies = copies(path)?;
+    for name in names(path) {
+        // Only this user's programs write here, and the caller holds their lock.
+        if name.symlink_metadata().is_err() {
+            std::fs::rename(path, &name).map_err(|e| DiskError::new("set aside", path, e))?;
+            drop_surplus(&copies);
+            return Ok(name);
+        }
+    }
+    Err(none_free(path))
+}
+
+/// What is no plain file is left alone: it may hold more than a copy.
+fn drop_surplus(copies: &[(u64, PathBuf)]) {
     let surplus = (copies.len() + 1).saturating_sub(KEPT_ASIDE);
     for (_, old) in copies.iter().take(surplus) {
         // A copy too many does no harm, and the next call tries again.
         let _ = std::fs::remove_file(old);
     }
-    Ok(copy)
 }
 
 /// The first free name from now on: two different corrupt files in one second get two names.
 fn write_copy(path: &Path, bytes: &[u8]) -> Result<PathBuf, DiskError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    for seconds in now..now.saturating_add(KEPT_ASIDE as u64 + 1) {
-        let mut name = OsString::from(path);
-        name.push(format!(".corrupt.{seconds}"));
-        let copy = PathBuf::from(name);
+    for copy in names(path) {
         if create_new(&copy, bytes)? {
             return Ok(copy);
         }
     }
-    Err(DiskError::refused("set aside", path, "every name for a copy is taken"))
+    Err(none_free(path))
+}
+
+fn names(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let path = OsString::from(path);
+    (now..now.saturating_add(KEPT_ASIDE as u64 + 1)).map(move |seconds| {
+        let mut name = path.clone();
+        name.push(format!(".corrupt.{seconds}"));
+        PathBuf::from(name)
+    })
+}
+
+fn none_free(path: &Path) -> DiskError {
+    DiskError::refused("set aside", path, "every name for a copy is taken")
 }
 
 /// Existing copies with the second in their names, oldest first.

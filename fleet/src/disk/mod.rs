@@ -6,7 +6,7 @@ mod read;
 mod write;
 
 pub use append::append_line;
-pub use aside::{KEPT_ASIDE, set_aside};
+pub use aside::{KEPT_ASIDE, move_aside, set_aside};
 pub use lock::{Lock, LockAttempt};
 pub use read::{read, read_unlinked};
 pub use write::{

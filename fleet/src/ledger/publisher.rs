@@ -61,9 +61,18 @@ impl Publisher {
     /// Why the running resolver does not serve an adapter, as it has published; `None` when it does, or when none runs.
     /// Whoever accepts at the bind of such an adapter is not the service.
     pub fn why_unserved(&self, service: &str, consumer: &str, bind: &str) -> Option<String> {
+        self.unserved(|row| row.service == service && row.consumer == consumer && row.bind == bind)
+    }
+
+    /// Why the running resolver serves no adapter at an address, whatever adapter that is.
+    pub fn unserved_at(&self, bind: &str) -> Option<String> {
+        self.unserved(|row| !row.consumer.is_empty() && row.bind == bind)
+    }
+
+    fn unserved(&self, which: impl Fn(&super::Unserved) -> bool) -> Option<String> {
         let state = self.alive()?;
-        let row = |u: &&super::Unserved| u.service == service && u.consumer == consumer && u.bind == bind;
-        let reason = reason_or_none(Some(&state.unserved.iter().find(row)?.reason));
+        let super::Unserved { service, consumer, bind, reason, .. } = state.unserved.iter().find(|row| which(row))?;
+        let reason = reason_or_none(Some(reason));
         Some(format!(
             "this host's resolver (pid {}) does not serve {bind} for {service}/{consumer}: {reason}",
             state.pid

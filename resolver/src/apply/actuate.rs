@@ -39,7 +39,7 @@ pub struct Adapters {
     ports: Ports,
     serving: BTreeMap<AdapterId, Serving>,
     unserved: BTreeMap<AdapterId, (String, jiff::Timestamp)>,
-    /// Listeners that another process handed over, until they serve.
+    /// Listeners that another process, or another adapter, left to these, until they serve.
     inherited: BTreeMap<AdapterId, Bound>,
     /// Streams of adapters that no longer accept.
     ending: Vec<(AdapterId, Ending)>,
@@ -93,9 +93,10 @@ impl Adapters {
         self.inherited.retain(|id, _| wanted.iter().any(|w| w.id == *id));
         let plan = plan(&self.running(), wanted);
         let mut unserved: Vec<(AdapterId, String)> = plan.unserved;
+        let mut heirs = self.heirs(&plan.actions);
         for action in plan.actions {
             match action {
-                Action::Close(id) => self.close_one(&id).await,
+                Action::Close(id) => self.close_one(&id, heirs.remove(&id)).await,
                 Action::SetBackend(id, backend) => self.set_backend(&id, backend),
                 Action::Bind(id, backend, budget) => {
                     if let Err(reason) = self.bind_one(&id, backend, budget).await {
@@ -149,10 +150,33 @@ impl Adapters {
         }
     }
 
-    /// Stops accepting; open streams go on until they end or the daemon stops.
-    async fn close_one(&mut self, id: &AdapterId) {
-        if let Some(serving) = self.serving.remove(id) {
-            self.ending.push((id.clone(), serving.frontend.retire().await));
+    /// Adapters that leave and who listens next at their address: itself with another budget, or another consumer.
+    fn heirs(&self, actions: &[Action]) -> BTreeMap<AdapterId, AdapterId> {
+        let next = |leaving: &AdapterId| {
+            let bind = self.serving.get(leaving)?.bind;
+            actions.iter().find_map(|action| match action {
+                Action::Bind(id, ..) if id == leaving || id.declared == Some(bind) => Some(id.clone()),
+                _ => None,
+            })
+        };
+        let leaving = actions.iter().filter_map(|action| match action {
+            Action::Close(id) => Some((id.clone(), next(id)?)),
+            _ => None,
+        });
+        leaving.collect()
+    }
+
+    /// Stops accepting; open streams go on until they end or the daemon stops. An heir goes on with the very listeners, so that
+    /// clients find them open at any moment.
+    async fn close_one(&mut self, id: &AdapterId, heir: Option<AdapterId>) {
+        let Some(serving) = self.serving.remove(id) else { return };
+        match heir {
+            None => self.ending.push((id.clone(), serving.frontend.retire().await)),
+            Some(heir) => {
+                let (bound, ending) = serving.frontend.release().await;
+                self.inherited.extend(bound.map(|bound| (heir, bound)));
+                self.ending.push((id.clone(), ending));
+            }
         }
     }
 
@@ -195,6 +219,14 @@ impl Adapters {
         id.declared.or_else(|| self.serving.get(id).map(|s| s.bind)).or_else(|| self.ports.remembered(id))
     }
 
+    /// Why a service may not be at an address: this daemon itself listens there, neither for its mesh nor for an adapter, which
+    /// may be about to leave.
+    pub fn loops(&self, address: SocketAddr, service: &str) -> Option<String> {
+        let reason = self.context.own.loops_apart_from_the_mesh(address, service)?;
+        let adapter = self.serving.values().any(|s| s.bind == address || conn::other_half(s.bind) == Some(address));
+        (!adapter).then_some(reason)
+    }
+
     /// Bound adapters.
     pub fn binds(&self) -> BTreeMap<AdapterId, SocketAddr> {
         self.serving.iter().map(|(id, s)| (id.clone(), s.bind)).collect()
@@ -224,7 +256,7 @@ impl Adapters {
 
     /// Missing loopback halves.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = self.ports.warning().into_iter().collect();
         for (id, serving) in &self.serving {
             let adapter = format!("the {} adapter for consumer {} at {}", id.service, id.consumer, serving.bind);
             if let Some(half) = serving.frontend.missing_half() {

@@ -37,7 +37,11 @@ fn wanted(adapters: &[AdapterPolicy], places: &Places, store: Option<&StoreAddre
         Some((local, endpoint)) => Ok(route(service, "h", *local, endpoint)),
         None => Err(NoRoute::InTransaction { service: service.clone(), profile: "p".into() }),
     };
-    want(&Inputs { adapters, resolve: &resolve, remembered: &|_| None, api_bind: Some(addr("127.0.0.1:17600")), store })
+    let frontend = addr("127.0.0.1:15000");
+    let loops =
+        |at: SocketAddr, service: &str| (at == frontend).then(|| format!("{service} is a frontend of this daemon"));
+    let api_bind = Some(addr("127.0.0.1:17600"));
+    want(&Inputs { adapters, resolve: &resolve, remembered: &|_| None, api_bind, store, loops: &loops })
 }
 fn place(entries: &[(&str, bool, &str)]) -> Places {
     entries.iter().map(|(s, l, e)| ((*s).to_owned(), (*l, (*e).to_owned()))).collect()
@@ -107,6 +111,20 @@ fn a_route_that_leads_back_into_this_resolver_is_refused_and_not_bound() {
     // The same address on another host is no loop.
     let remote = place(&[("a", false, "127.0.0.1:5"), ("b", false, "127.0.0.1:5"), ("x", false, "127.0.0.1:17600")]);
     assert!(super::tests::wanted(&adapters, &remote, None).iter().all(|w| matches!(w.wish, Wish::Serve { .. })));
+}
+
+#[test]
+fn a_route_to_another_listener_of_this_daemon_is_bound_and_refused_with_the_reason() {
+    let adapters = [policy("a", "c", Some("127.0.0.1:5")), policy("b", "c", Some("127.0.0.1:6"))];
+    let places = place(&[("a", true, "127.0.0.1:15000"), ("b", false, "127.0.0.1:15000")]);
+    let wanted = wanted(&adapters, &places, None);
+    assert!(
+        matches!(&wanted[0].wish, Wish::Serve { backend: Backend::None(why), .. } if &**why == "a is a frontend of this daemon")
+    );
+    assert!(
+        matches!(&wanted[1].wish, Wish::Serve { backend: Backend::Fleet(_), .. }),
+        "elsewhere it is somebody else's"
+    );
 }
 
 #[test]

@@ -46,6 +46,11 @@ impl Ports {
         self.remembered.allocate(&id.allocation_key()).await.map_err(|error| error.to_string())
     }
 
+    /// What is worth saying of the file in which they are remembered.
+    pub fn warning(&self) -> Option<String> {
+        self.remembered.warning()
+    }
+
     /// The remembered address of an adapter without a declared one.
     pub fn remembered(&self, id: &AdapterId) -> Option<SocketAddr> {
         self.remembered.remembered(&id.allocation_key()).map(|port| self.allocator.addr(port))

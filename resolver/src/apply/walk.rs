@@ -207,6 +207,7 @@ impl Walk {
             remembered: &|id| self.adapters.bind_of(id),
             api_bind: Some(api_bind),
             store: self.settings.store_address.as_ref().filter(|_| on_authority),
+            loops: &|address, service| self.adapters.loops(address, service),
         })
     }
 

@@ -50,6 +50,8 @@ pub struct Inputs<'a> {
     pub api_bind: Option<SocketAddr>,
     /// Where this host's registry is configured; given only on the authority host (§4.2).
     pub store: Option<&'a StoreAddress>,
+    /// Why a service may not be at an address of this host: this daemon listens there for something else.
+    pub loops: &'a dyn Fn(SocketAddr, &str) -> Option<String>,
 }
 
 /// One wish per declared adapter, in document order.
@@ -97,7 +99,10 @@ fn wish(inputs: &Inputs<'_>, policy: &AdapterPolicy, id: &AdapterId) -> Wish {
         Err(reason) => Backend::None(reason.to_string().into()),
         Ok(route) => match own_address(inputs, policy, bind, &route) {
             Some(reason) => return Wish::Unserved(reason),
-            None => Backend::Fleet(route),
+            None => match other_listener(inputs, &route) {
+                Some(reason) => Backend::None(reason.into()),
+                None => Backend::Fleet(route),
+            },
         },
     };
     Wish::Serve {
@@ -131,6 +136,14 @@ fn own_address(inputs: &Inputs<'_>, policy: &AdapterPolicy, bind: Option<SocketA
         }
     }
     None
+}
+
+/// A local route to another listener of this daemon, its router perhaps, which comes and goes by itself: bound, and refused for
+/// as long as it is there.
+fn other_listener(inputs: &Inputs<'_>, route: &Route) -> Option<String> {
+    let addresses = route.endpoint.addr.candidates();
+    let loops = |address: &SocketAddr| (inputs.loops)(*address, route.service.as_str());
+    addresses.iter().filter(|_| route.local).find_map(loops)
 }
 
 /// The one warning about keys that are accepted and ignored (design, choices: connect and idle budgets).

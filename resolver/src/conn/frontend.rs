@@ -67,9 +67,10 @@ impl Frontend {
     }
 
     /// Stops accepting and gives the listeners back, still open: a frontend of another name can go on with them. Open
-    /// streams go on to their own ends.
-    pub async fn release(mut self) -> Option<Bound> {
-        self.stop_accepting().await
+    /// streams go on to their own ends, as after [`Frontend::retire`].
+    pub async fn release(mut self) -> (Option<Bound>, Ending) {
+        let bound = self.stop_accepting().await;
+        (bound, Ending { shared: Arc::clone(&self.shared) })
     }
 
     /// Stops accepting at once, waits up to `grace` for streams to end, then resets the rest.

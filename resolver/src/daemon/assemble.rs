@@ -111,7 +111,7 @@ impl Daemon {
         };
         let mut ports = None;
         let first = start(&mut || ports = Some(prepared.ports(allocator.clone())));
-        let ports = ports.unwrap_or_else(|| prepared.ports(allocator.clone()))?;
+        let ports = ports.unwrap_or_else(|| prepared.ports(allocator.clone()));
         let slot: Slot<MeshSide> = Slot::new();
         let text = metrics_text(&slot);
         let place = Place { what: MESH, bind: config.mesh.socket.display().to_string() };

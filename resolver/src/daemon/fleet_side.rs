@@ -128,8 +128,8 @@ impl Prepared {
     }
 
     /// Keeps from mesh services what the last-known-good copy declares for this host, before any is registered.
-    pub(super) fn ports(&self, allocator: Arc<Allocator>) -> Result<Ports, DaemonError> {
-        let remembered = AdapterPorts::open(&self.config.home.join("adapter-ports.json"), allocator.clone())?;
+    pub(super) fn ports(&self, allocator: Arc<Allocator>) -> Ports {
+        let remembered = AdapterPorts::open(&self.config.home.join("adapter-ports.json"), allocator.clone());
         let mut ports = Ports::new(allocator, remembered);
         let api = self.config.api_bind.unwrap_or(DEFAULT_API);
         ports.reserve_for(api.port(), "the resolution API");
@@ -144,7 +144,7 @@ impl Prepared {
             let declared: Vec<AdapterId> = policy.adapters.iter().map(AdapterId::of).collect();
             ports.reserve(declared.iter());
         }
-        Ok(ports)
+        ports
     }
 
     /// Starts the loop; with what another process had in force, before anything is read.

@@ -132,7 +132,7 @@ impl Frontends {
     pub(crate) async fn rename(&self, from: &ServiceName, to: &ServiceName, backend: Backend) {
         let Some(runtime) = self.take(from) else { return };
         let bound = join_all(runtime.parts.into_iter().map(Frontend::release)).await;
-        self.run(to, runtime.addr, bound.into_iter().flatten().collect(), &backend);
+        self.run(to, runtime.addr, bound.into_iter().filter_map(|(bound, _)| bound).collect(), &backend);
     }
 
     /// Why the other loopback family of `name`, or a further address, is not served, while it is not.

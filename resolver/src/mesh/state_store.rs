@@ -18,6 +18,7 @@ pub(crate) struct Store<V> {
     memory: Arc<Mutex<Memory<V>>>,
     /// The change up to which the file is written. Held while writing, by the thread that writes.
     written: Arc<tokio::sync::Mutex<u64>>,
+    aside: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -36,17 +37,22 @@ impl<V: Serialize + DeserializeOwned + Clone + Send + 'static> Store<V> {
     pub(crate) fn open(path: &Path, key: &'static str) -> Result<Self, MeshError> {
         disk::sweep_locked(path);
         let bytes = disk::read(path, LIMIT)?.unwrap_or_default();
-        let document = match Document::parse(key, &bytes) {
-            Ok(document) => document,
+        let (document, aside) = match Document::parse(key, &bytes) {
+            Ok(document) => (document, None),
             Err(Unreadable::Version(found)) => return Err(MeshError::Version { path: path.to_owned(), found }),
             Err(Unreadable::Corrupt(why)) => {
                 let copy = disk::set_aside(path)?;
                 tracing::warn!(target: "stado::mesh", path = %path.display(), copy = %copy.display(), error = %why, "state_corrupt");
-                Document::empty(key)
+                (Document::empty(key), Some(copy))
             }
         };
         let memory = Arc::new(Mutex::new(Memory { document, change: 0 }));
-        Ok(Self { path: path.to_owned(), memory, written: Arc::default() })
+        Ok(Self { path: path.to_owned(), memory, written: Arc::default(), aside })
+    }
+
+    /// The copy of a corrupt file that was found when this one was opened.
+    pub(crate) fn set_aside(&self) -> Option<&Path> {
+        self.aside.as_deref()
     }
 
     /// The value remembered for `name`.

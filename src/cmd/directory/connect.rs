@@ -111,8 +111,12 @@ fn held(look: &Look, policy: Option<&ResolverPolicy>, found: &Connected) -> Opti
 
 /// Nobody accepts at an adapter: that is this host's resolver's doing, and it has said why.
 fn with_reason(look: &Look, found: &Connected, why: String) -> String {
-    let Some(consumer) = &found.reach.consumer else { return why };
     let bind = found.reach.addr.to_string();
+    let Some(consumer) = &found.reach.consumer else {
+        // An endpoint of this host may be where an adapter was to be: the directory names the wrong address.
+        let said = look.fleet.publisher().ok().and_then(|publisher| publisher.unserved_at(&bind));
+        return said.map_or(why.clone(), |said| format!("{why}; {said}"));
+    };
     let reason = look
         .fleet
         .publisher()

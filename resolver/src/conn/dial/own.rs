@@ -66,13 +66,20 @@ impl OwnListeners {
                  the address the service listens on, not the stable port published for its clients"
             ));
         }
-        match self.purpose(addr) {
-            None => Ok(()),
-            Some(purpose) => Err(format!(
-                "service {service} resolves to {addr}, where this same daemon listens for {purpose}: name the address the \
-                 service itself listens on"
-            )),
-        }
+        self.loops(addr, service).map_or(Ok(()), Err)
+    }
+    /// Why a service may not be at `addr`: this daemon itself listens there.
+    pub(crate) fn loops(&self, addr: SocketAddr, service: &str) -> Option<String> {
+        let purpose = self.purpose(addr)?;
+        Some(format!(
+            "service {service} resolves to {addr}, where this same daemon listens for {purpose}: name the address the service \
+             itself listens on"
+        ))
+    }
+    /// [`OwnListeners::loops`] for a service of the directory, which may be at a frontend of the mesh.
+    pub(crate) fn loops_apart_from_the_mesh(&self, addr: SocketAddr, service: &str) -> Option<String> {
+        self.at(addr).filter(|own| own.frontend.is_none())?;
+        self.loops(addr, service)
     }
 }
 
@@ -80,4 +87,22 @@ impl OwnListeners {
 fn everywhere(addr: SocketAddr) -> SocketAddr {
     let ip = if addr.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
     SocketAddr::new(ip, addr.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_of_the_daemon_is_named_by_what_it_is_for_until_it_leaves() {
+        let own = OwnListeners::default();
+        let at: SocketAddr = "127.0.0.1:8088".parse().unwrap();
+        own.enter(at, "the HTTP router".into());
+        let said = "service db resolves to [::1]:8088, where this same daemon listens for the HTTP router: name the address the \
+                    service itself listens on";
+        let half = "[::1]:8088".parse().unwrap();
+        assert_eq!(own.loops_apart_from_the_mesh(half, "db").as_deref(), Some(said));
+        own.leave(at);
+        assert_eq!(own.loops_apart_from_the_mesh(half, "db"), None);
+    }
 }

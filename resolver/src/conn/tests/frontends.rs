@@ -195,7 +195,7 @@ async fn released_listeners_serve_on_under_another_frontend_without_refusing_any
     let mut rig = Rig::mesh(local(greeter("one").await));
     let mut old = rig.connect().await;
     assert_eq!(read_exact(&mut old, 3).await, b"one");
-    let bound = rig.frontend.take().unwrap().release().await.unwrap();
+    let bound = rig.frontend.take().unwrap().release().await.0.unwrap();
     let mut between = rig.connect().await;
     let rig = Rig::on(bound, None, local(greeter("two").await), rig.context.clone());
     assert_eq!(read_exact(&mut between, 3).await, b"two");

@@ -69,7 +69,7 @@ impl Built {
         let fleet = match prepared {
             None => None,
             Some(prepared) => {
-                let ports = prepared.ports(mesh.allocator()).map_err(|error| error.to_string())?;
+                let ports = prepared.ports(mesh.allocator());
                 Some((prepared, ports, fleet))
             }
         };

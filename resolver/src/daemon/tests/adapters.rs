@@ -206,3 +206,76 @@ async fn ignored_and_half_bound_things_are_warnings_and_are_served() {
     assert_eq!(ask_once(port).await.as_deref(), Some("db hi"));
     daemon.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adapter_with_another_budget_or_consumer_goes_on_with_its_listener_and_refuses_nobody() {
+    let host = Host::new();
+    let echo = Echo::start("db").await;
+    let port = port();
+    let at = |generation: u64, consumer: &str, seconds: u64| {
+        let services = [("db", "me", format!("tcp://{}", echo.addr))];
+        let mut registry = host.registry(generation, &[("db", consumer, Some(port))], &services);
+        registry["targets"][0]["service_resolver"]["adapters"][0]["connect_seconds"] = json!(seconds);
+        registry
+    };
+    host.push(&at(1, "shop", 5)).await;
+    let daemon = host.start();
+    host.serving().await;
+    let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let asking = tokio::spawn({
+        let over = over.clone();
+        async move {
+            let mut asked = 0_u32;
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                assert_eq!(Client::connect(port).await.ask("hi").await.as_deref(), Some("db hi"));
+                asked += 1;
+            }
+            asked
+        }
+    });
+    let mut open = Client::connect(port).await;
+    for generation in 2..12 {
+        let consumer = if generation % 4 < 2 { "shop" } else { "till" };
+        host.push(&at(generation, consumer, generation)).await;
+        let taken = |s: &stado_fleet::ledger::ResolverState| {
+            s.generation == Some(generation) && s.adapters.len() == 1 && s.adapters[0].consumer == consumer
+        };
+        host.until_state("the change", taken).await;
+        assert_eq!(open.ask("1").await.as_deref(), Some("db 1"));
+    }
+    over.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(asking.await.unwrap() > 10);
+    drop(open);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn remembered_ports_that_cannot_be_read_are_set_aside_and_said_and_stop_nothing() {
+    let host = Host::new();
+    let echo = Echo::start("db").await;
+    let declared = port();
+    let services = [("db", "me", format!("tcp://{}", echo.addr))];
+    host.push(&host.registry(1, &[("db", "a", Some(declared)), ("db", "b", None)], &services)).await;
+    std::fs::create_dir(host.home().join("adapter-ports.json")).unwrap();
+    let daemon = host.start();
+    let state = host.serving().await;
+    assert_eq!((state.adapters.len(), state.unserved.len()), (2, 0));
+    let said = state.warnings.iter().find(|w| w.contains("adapter-ports.json could not be read and was set aside as"));
+    assert!(said.is_some(), "{:?}", state.warnings);
+    daemon.kill().await;
+
+    // What a newer daemon wrote stays as it is, and costs only the adapters that it is about.
+    let newer = r#"{"version": 9, "ports": {}}"#;
+    let file = host.home().join("adapter-ports.json");
+    std::fs::write(&file, newer).unwrap();
+    let daemon = host.start();
+    let state = host.serving_after(&state).await;
+    assert_eq!((state.adapters.len(), state.unserved.len()), (1, 1));
+    let reason = &state.unserved[0].reason;
+    assert!(reason.contains("unsupported version 9") && reason.contains("move that file away"), "{reason}");
+    assert_eq!(ask_once(declared).await.as_deref(), Some("db hi"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), newer);
+    std::fs::remove_file(&file).unwrap();
+    host.until_state("healed", |s| s.adapters.len() == 2 && s.unserved.is_empty()).await;
+    daemon.stop().await;
+}
