@@ -25,6 +25,8 @@ pub enum RegistryCommand {
     Doctor(JsonArgs),
     /// How long ago each host's resolver last published, as the hosts themselves say
     BeaconAge(BeaconAgeArgs),
+    /// Which generation each host holds, and which it refuses and why
+    Holders(HoldersArgs),
     /// Earlier versions: when, by whom
     History(HistoryArgs),
     /// What differs between two versions
@@ -221,6 +223,20 @@ pub struct BeaconAgeArgs {
     /// How long each host may take
     #[arg(long, value_name = "DURATION", default_value = "15s")]
     pub timeout: String,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `registry holders`.
+#[derive(Debug, Clone, Args)]
+pub struct HoldersArgs {
+    /// How long each host may take that has to be asked
+    #[arg(long, value_name = "DURATION", default_value = "15s")]
+    pub timeout: String,
+    /// What hosts have told this one, on one line (run by other hosts over SSH)
+    #[arg(long, hide = true, requires = "json")]
+    pub here: bool,
     /// One JSON document
     #[arg(long)]
     pub json: bool,

@@ -115,6 +115,7 @@ async fn registry_verb(command: RegistryCommand, env: &Env) -> Verb {
         RegistryCommand::Import(args) => registry::import(args, env).await,
         RegistryCommand::Doctor(args) => registry::doctor(args, env).await,
         RegistryCommand::BeaconAge(args) => registry::beacon_age(args, env).await,
+        RegistryCommand::Holders(args) => registry::holders(args, env).await,
         RegistryCommand::History(args) => registry::history(args, env).await,
         RegistryCommand::Diff(args) => registry::diff(args, env).await,
         RegistryCommand::Rollback(args) => registry::rollback(args, env).await,

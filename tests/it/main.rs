@@ -68,5 +68,6 @@ mod storage_story;
 mod store_story;
 mod supervision_story;
 mod tls_story;
+mod unserved_story;
 mod vault_keyring;
 mod vault_story;

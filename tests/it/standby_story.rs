@@ -57,6 +57,8 @@ fn a_standby_is_promoted_the_fleet_follows_and_the_old_authority_is_refused_unti
         fleet.host(host).holds(generation);
     }
     assert_eq!(authority(&mut fleet, "laptop"), "desk");
+    let status = fleet.host("laptop").status().1;
+    assert_eq!((&status["epoch"], &status["authority"]["epoch"]), (&json!(1), &json!(1)), "{status}");
     note(&mut fleet, "laptop", "after").ok();
     let consumer = ["service", "directory", "consumer", "add", "orders", "billing"];
     fleet.host("laptop").home.stado(&consumer).ok();

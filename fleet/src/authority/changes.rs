@@ -1,7 +1,7 @@
 //! Changes that were told and not applied yet.
 use super::{Change, RegistryError};
 use crate::admit::Snapshot;
-use crate::name::StoreVersion;
+use crate::name::{StoreVersion, TargetName};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
@@ -10,16 +10,16 @@ const KEPT: usize = 32;
 
 /// Between a watch that hears of changes and the loop that applies them.
 #[derive(Debug, Default)]
-pub struct Changes(Mutex<VecDeque<Change>>);
+pub struct Changes(Mutex<VecDeque<(TargetName, Change)>>);
 
 impl Changes {
-    /// Keeps a change.
-    pub fn push(&self, change: Change) {
+    /// Keeps a change that an authority told.
+    pub fn push(&self, by: &TargetName, change: Change) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT {
             kept.pop_front();
         }
-        kept.push_back(change);
+        kept.push_back((by.clone(), change));
     }
 
     /// Forgets what is kept: the watch that told it has ended, and another one may miss what comes between.
@@ -27,11 +27,12 @@ impl Changes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Takes what leads on from a version, in order; what is older is forgotten.
-    pub fn since(&self, held: &StoreVersion) -> Vec<Change> {
+    /// Takes what an authority told that leads on from a version, in order; what is older is forgotten, and what another one told:
+    /// that one is not the authority any more.
+    pub fn since(&self, by: &TargetName, held: &StoreVersion) -> Vec<Change> {
         let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let mut way: Vec<Change> = Vec::new();
-        for change in all {
+        for change in all.into_iter().filter(|(told_by, _)| told_by == by).map(|(_, change)| change) {
             let at = way.last().map_or(held, |last| &last.to);
             if change.from == *at {
                 way.push(change);
@@ -68,13 +69,16 @@ mod tests {
     #[test]
     fn only_what_leads_on_from_what_is_held_is_taken_and_once() {
         let changes = Changes::default();
+        let (control, other): (TargetName, TargetName) = ("control".parse().unwrap(), "other".parse().unwrap());
         for (from, to) in [("a", "b"), ("b", "c"), ("c", "d"), ("x", "y")] {
-            changes.push(change(from, to));
+            changes.push(&control, change(from, to));
         }
-        let way = changes.since(&"b".parse().unwrap());
+        let way = changes.since(&control, &"b".parse().unwrap());
         assert_eq!(way.iter().map(|c| c.to.as_str()).collect::<Vec<_>>(), ["c", "d"]);
-        assert!(changes.since(&"b".parse().unwrap()).is_empty());
-        (0..100).for_each(|n| changes.push(change(&format!("v{n}"), &format!("v{}", n + 1))));
-        assert!(changes.since(&"v0".parse().unwrap()).is_empty(), "too far behind");
+        assert!(changes.since(&control, &"b".parse().unwrap()).is_empty());
+        (0..100).for_each(|n| changes.push(&control, change(&format!("v{n}"), &format!("v{}", n + 1))));
+        assert!(changes.since(&control, &"v0".parse().unwrap()).is_empty(), "too far behind");
+        changes.push(&other, change("b", "z"));
+        assert!(changes.since(&control, &"b".parse().unwrap()).is_empty(), "another authority's word");
     }
 }

@@ -17,12 +17,25 @@ pub struct RegistryError {
     pub(super) unreached: Option<String>,
     /// For a write that was applied and could not be confirmed because another one landed since: what it wrote.
     pub(super) overtaken: Option<StoreVersion>,
+    /// For a document that was read and is no valid registry: which.
+    pub rejected: Option<Box<Rejected>>,
+}
+
+/// A document that was read and is no valid registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// Its version.
+    pub version: StoreVersion,
+    /// Its directory generation, as far as it could be read.
+    pub generation: Option<u64>,
+    /// Its authority epoch; 0 without one.
+    pub epoch: u64,
 }
 
 impl RegistryError {
     /// An error of a class.
     pub fn new(class: Class, sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), class, found: None, unreached: None, overtaken: None }
+        Self { sentence: sentence.into(), class, found: None, unreached: None, overtaken: None, rejected: None }
     }
 
     /// No connection path carried a read; `causes` says why of each.
@@ -57,6 +70,11 @@ impl RegistryError {
         Self::new(Class::Config, format!("invalid registry document at {location}: {why}"))
     }
 
+    /// The same, of a document that was read.
+    pub(super) fn with_rejected(self, rejected: Rejected) -> Self {
+        Self { rejected: Some(Box::new(rejected)), ..self }
+    }
+
     /// The conflict sentence of §6.2. `expected` is `None` for a registry that was to be created.
     pub(super) fn moved(location: &str, expected: Option<&StoreVersion>, found: Found) -> Self {
         let expected = expected.map_or("0", StoreVersion::as_str);
@@ -72,7 +90,7 @@ impl RegistryError {
              document is valid."
         );
         let found = if let Found::At(version) = found { Some(version) } else { None };
-        Self { sentence, class: Class::Moved, found, unreached: None, overtaken: None }
+        Self { found, ..Self::new(Class::Moved, sentence) }
     }
 }
 

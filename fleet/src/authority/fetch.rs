@@ -1,4 +1,5 @@
 //! Reads through a source: bytes, document, snapshot.
+use super::error::Rejected;
 use super::exec::Exec;
 use super::remote::{self, Answered};
 use super::successor::successor;
@@ -144,12 +145,24 @@ pub(super) fn place(source: &Source, origin: Origin) -> String {
 
 /// Bytes of a source as a valid snapshot.
 pub(super) fn snapshot(location: &str, stored: Stored, origin: Origin) -> Result<Snapshot, RegistryError> {
-    let document = Document::parse(stored.bytes).map_err(|e| RegistryError::invalid(location, &e))?;
-    let valid = validate(document).map_err(|e| RegistryError::invalid(location, &e))?;
+    let version = stored.version.clone();
+    let rejected = |error: RegistryError, generation, epoch| {
+        error.with_rejected(Rejected { version: version.clone(), generation, epoch })
+    };
+    let document =
+        Document::parse(stored.bytes).map_err(|e| rejected(RegistryError::invalid(location, &e), None, 0))?;
+    let (generation, epoch) = (generation_of(&document), document.epoch());
+    let valid = validate(document).map_err(|e| rejected(RegistryError::invalid(location, &e), generation, epoch))?;
     if origin == Origin::Authority && valid.registry.directory.is_none() {
-        return Err(RegistryError::new(Class::Config, "registry.service_directory is required"));
+        let required = RegistryError::new(Class::Config, "registry.service_directory is required");
+        return Err(rejected(required, generation, epoch));
     }
     Ok(Snapshot { valid: Arc::new(valid), store_version: stored.version })
+}
+
+/// The generation that a document says its directory has.
+fn generation_of(document: &Document) -> Option<u64> {
+    document.section("service_directory")?.get("generation")?.as_u64()
 }
 
 /// A large document takes long enough to hold up other tasks.

@@ -37,7 +37,7 @@ pub async fn history(source: &Source, exec: &dyn Exec) -> Result<HistoryReport, 
             Ok(HistoryReport { schema: SCHEMA.into(), location, versions })
         }
         Source::Remote(authority) => {
-            let output = ask(authority, exec, "registry history --here --json").await?;
+            let output = ask(authority, exec, "history", "registry history --here --json").await?;
             let heard = envelope::find::<HistoryReport>(&output.stdout).map_err(|e| invalid(&e))?;
             Ok(HistoryReport { location, ..heard.answer })
         }
@@ -57,7 +57,7 @@ pub async fn content(source: &Source, exec: &dyn Exec, version: &StoreVersion) -
         Source::Store(store) => kept(store.as_ref())?.content(version).await?.ok_or_else(forgotten)?,
         Source::Remote(authority) => {
             let verb = format!("registry history --here --content {}", quoted_if_needed(version.as_str()));
-            let output = ask(authority, exec, &verb).await?;
+            let output = ask(authority, exec, "history", &verb).await?;
             let heard = envelope::find::<envelope::Envelope<'_>>(&output.stdout).map_err(|e| invalid(&e))?;
             match heard.answer.document {
                 Some(document) if heard.answer.store_version == *version => document.get().as_bytes().into(),
@@ -91,14 +91,20 @@ fn kept(store: &dyn RegistryStore) -> Result<&dyn History, RegistryError> {
     })
 }
 
-async fn ask(authority: &RemoteAuthority, exec: &dyn Exec, verb: &str) -> Result<ExecOutput, RegistryError> {
+/// Runs a verb on the authority that prints `what` there.
+pub(super) async fn ask(
+    authority: &RemoteAuthority,
+    exec: &dyn Exec,
+    what: &str,
+    verb: &str,
+) -> Result<ExecOutput, RegistryError> {
     let command = format!("{} {verb}", quoted(&authority.command));
     let limits = ExecLimits { stdout: LARGEST, deadline: DEADLINE };
     let run = exec.exec(&authority.target, &authority.paths, &command, &[], limits);
     let place = format!("registry authority {}", authority.target);
-    let output = crate::czekam::when_long(BLINK, "registry history", &place, "ssh", run).await;
+    let output = crate::czekam::when_long(BLINK, &format!("registry {what}"), &place, "ssh", run).await;
     let output = output.map_err(|e| {
-        RegistryError::new(e.class, format!("the history of registry authority {} was not read: {e}", authority.target))
+        RegistryError::new(e.class, format!("the {what} of registry authority {} was not read: {e}", authority.target))
     })?;
     match output.status {
         Some(0) => Ok(output),

@@ -4,20 +4,23 @@
 //! ```text
 //! authority:  stado-watch 2 every=10\n
 //! reader:     stado-watch 2 changes\n                            unless the authority's version is 1, or its own is
+//!             stado-holds {"target":"desk","generation":7,…}\n   what it holds and refuses: first, when that changes, and each minute
 //! authority:  {"store_version":"945077b5e1c74a0c"}\n             now, and after each change
 //!             {"store_version":…,"from":…,"digest":…,"edit":…}\n  the same with the change itself, to who asked for it
 //!             {}\n                                               every 10 seconds in which nothing changed
 //! ```
 //! The older version of the two holds: in version 1 the reader says nothing, and an authority of version 1 hears nothing. The
-//! reader ends the watch by closing it. Keys that a reader does not know are skipped.
+//! reader ends the watch by closing it. Keys, and lines of a reader, that are not known are skipped: an authority that keeps no list
+//! of who holds what hears nothing of it.
 use super::bulletin::{Bulletin, News};
 use super::change::Change;
+use super::holding::{Holders, Holding};
 use crate::name::StoreVersion;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf, WriteHalf};
 use tokio::time::timeout;
 
 const WORD: &str = "stado-watch ";
@@ -25,6 +28,8 @@ const WORD: &str = "stado-watch ";
 const VERSION: u32 = 2;
 /// What a reader adds who wants changes told.
 const CHANGES: &str = "changes";
+/// Begins a line in which a reader says what it holds.
+const HOLDS: &str = "stado-holds ";
 /// Between two signs of life.
 const EVERY: Duration = Duration::from_secs(10);
 /// What a login script may say before.
@@ -36,11 +41,11 @@ const PREAMBLE: Duration = Duration::from_secs(10);
 /// Signs of life that may be missing.
 const MISSING: u32 = 3;
 
-/// Tells what `bulletin` tells until the reader is gone.
+/// Tells what `bulletin` tells until the reader is gone, and keeps in `holders` what the reader says that it holds.
 ///
 /// # Errors
 /// The reader cannot be written to.
-pub async fn tell<S>(bulletin: &Bulletin, io: S) -> io::Result<()>
+pub async fn tell<S>(bulletin: &Bulletin, holders: &Holders, io: S) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin,
 {
@@ -49,19 +54,33 @@ where
     let wants_changes = AtomicBool::new(false);
     tokio::select! {
         told = versions(bulletin, &mut output, &wants_changes) => told,
-        () = heard(input, &wants_changes) => Ok(()),
+        () = heard(input, &wants_changes, holders) => Ok(()),
     }
 }
 
-/// Until the reader is gone. Of what it says one line counts.
-async fn heard(input: impl AsyncRead + Unpin, wants_changes: &AtomicBool) {
+/// Until the reader is gone.
+async fn heard(input: impl AsyncRead + Unpin, wants_changes: &AtomicBool, holders: &Holders) {
     let mut lines = BufReader::with_capacity(128, input);
     while let Ok(Some(said)) = line(&mut lines).await {
+        if let Some(holding) = said.strip_prefix(HOLDS) {
+            keep(holders, holding).await;
+            continue;
+        }
         let mut words = said.strip_prefix(WORD).unwrap_or_default().split_whitespace();
         let version = words.next().and_then(|word| word.parse::<u32>().ok());
         if version.is_some_and(|version| version >= VERSION) && words.any(|word| word == CHANGES) {
             wants_changes.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+/// What cannot be kept is nobody's failure: its host says it again, and can be asked.
+async fn keep(holders: &Holders, said: &str) {
+    let Ok(holding) = serde_json::from_str::<Holding>(said) else { return };
+    let holders = holders.clone();
+    let kept = tokio::task::spawn_blocking(move || holders.record(&holding, jiff::Timestamp::now())).await;
+    if let Ok(Err(error)) = kept {
+        tracing::debug!(target: "stado::fleet", "what a host holds was not kept: {error}");
     }
 }
 
@@ -120,22 +139,45 @@ pub struct Told {
 /// The reading side of a watch.
 #[derive(Debug)]
 pub struct Watch<S> {
-    lines: BufReader<S>,
+    lines: BufReader<ReadHalf<S>>,
+    output: Option<WriteHalf<S>>,
     silence: Duration,
+}
+
+/// Where a reader says what it holds.
+#[derive(Debug)]
+pub struct Teller<S>(WriteHalf<S>);
+
+impl<S: AsyncWrite> Teller<S> {
+    /// Says it.
+    ///
+    /// # Errors
+    /// The watch is lost.
+    pub async fn say(&mut self, holding: &Holding) -> io::Result<()> {
+        let holding = serde_json::to_string(&holding.told())?;
+        say(&mut self.0, &format!("{HOLDS}{holding}\n")).await
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Watch<S> {
     /// Waits for the authority's first line on a command that was started, and asks for changes where it tells them.
     pub async fn begin(io: S) -> Result<Self, WatchEnded> {
-        let mut lines = BufReader::new(io);
+        let (input, mut output) = tokio::io::split(io);
+        let mut lines = BufReader::new(input);
         let begun = timeout(PREAMBLE, first_line(&mut lines)).await;
         let begun = begun.unwrap_or_else(|_| Err(format!("nothing came within {}s", PREAMBLE.as_secs())));
         let (version, every) = begun.map_err(WatchEnded::Unknown)?;
         if version >= VERSION {
-            let asked = say(lines.get_mut(), &format!("{WORD}{VERSION} {CHANGES}\n")).await;
+            let asked = say(&mut output, &format!("{WORD}{VERSION} {CHANGES}\n")).await;
             asked.map_err(|error| WatchEnded::Lost(error.to_string()))?;
         }
-        Ok(Self { lines, silence: every * MISSING })
+        // Nothing is said to an authority of version 1.
+        Ok(Self { lines, output: Some(output).filter(|_| version >= VERSION), silence: every * MISSING })
+    }
+
+    /// Where this host can say what it holds; once, and only where the authority hears it.
+    pub fn teller(&mut self) -> Option<Teller<S>> {
+        self.output.take().map(Teller)
     }
 
     /// What is told next. This side's own clock judges silence.
@@ -205,6 +247,10 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
+    fn nowhere() -> Holders {
+        Holders::new(std::path::Path::new("/dev/null/nowhere"))
+    }
+
     async fn write(store: &LocalStore, expected: Expected, text: &str) -> StoreVersion {
         match store.swap(expected, text.into()).await.unwrap() {
             Swap::Applied(version) => version,
@@ -219,7 +265,7 @@ mod tests {
         let one = write(&store, Expected::Absent, r#"{"targets":[]}"#).await;
         let (here, there) = duplex(4096);
         let bulletin = Bulletin::new(Arc::new(store.clone()));
-        let telling = tokio::spawn(async move { tell(&bulletin, there).await });
+        let telling = tokio::spawn(async move { tell(&bulletin, &nowhere(), there).await });
         let mut watch = Watch::begin(here).await.unwrap();
         assert_eq!(watch.next().await.unwrap().version.as_ref(), Some(&one));
         let two = write(&store, Expected::Version(one), r#"{"targets":[],"n":2}"#).await;
@@ -236,7 +282,7 @@ mod tests {
         let mut version = write(&store, Expected::Absent, r#"{"n":0}"#).await;
         let (here, there) = duplex(4096);
         let bulletin = Bulletin::new(Arc::new(store.clone()));
-        tokio::spawn(async move { tell(&bulletin, there).await });
+        tokio::spawn(async move { tell(&bulletin, &nowhere(), there).await });
         let mut watch = Watch::begin(here).await.unwrap();
         watch.next().await.unwrap();
         for n in 1..=40 {
@@ -305,7 +351,7 @@ mod tests {
         let bulletin = Arc::new(Bulletin::new(Arc::new(store.clone())));
         let (here, there) = duplex(1 << 20);
         let telling = bulletin.clone();
-        tokio::spawn(async move { tell(&telling, there).await });
+        tokio::spawn(async move { tell(&telling, &nowhere(), there).await });
         let mut watch = Watch::begin(here).await.unwrap();
         assert_eq!(watch.next().await.unwrap().change, None, "whoever comes reads first");
         let mut held = document(7000);
@@ -327,7 +373,7 @@ mod tests {
         let one = write(&store, Expected::Absent, &document(7000)).await;
         let bulletin = Bulletin::new(Arc::new(store.clone()));
         let (mut here, there) = duplex(1 << 20);
-        tokio::spawn(async move { tell(&bulletin, there).await });
+        tokio::spawn(async move { tell(&bulletin, &nowhere(), there).await });
         let mut lines = BufReader::new(&mut here);
         assert_eq!(line(&mut lines).await.unwrap().unwrap(), "stado-watch 2 every=10");
         assert_eq!(line(&mut lines).await.unwrap().unwrap(), format!(r#"{{"store_version":"{one}"}}"#));
@@ -352,5 +398,56 @@ mod tests {
         let mut said = Vec::new();
         there.read_to_end(&mut said).await.unwrap();
         assert!(said.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_a_reader_says_that_it_holds_is_kept_until_it_says_otherwise() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::open(dir.path().join("store")).unwrap();
+        write(&store, Expected::Absent, r#"{"n":1}"#).await;
+        let (bulletin, holders) = (Bulletin::new(Arc::new(store)), Holders::new(dir.path()));
+        let (here, there) = duplex(4096);
+        let kept = holders.clone();
+        tokio::spawn(async move { tell(&bulletin, &kept, there).await });
+        let mut watch = Watch::begin(here).await.unwrap();
+        let mut teller = watch.teller().expect("this authority hears it");
+        assert!(watch.teller().is_none());
+        let desk = |generation| Holding { target: "desk".into(), generation: Some(generation), ..Holding::default() };
+        for generation in [6, 7] {
+            teller.say(&desk(generation)).await.unwrap();
+            let said = async {
+                while holders.report(jiff::Timestamp::now()).heard.first().map(|h| &h.holding)
+                    != Some(&desk(generation))
+                {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            timeout(PATIENCE, said).await.unwrap();
+        }
+        assert!(watch.next().await.is_ok(), "what is told goes on");
+    }
+
+    #[tokio::test]
+    async fn lines_of_a_reader_that_say_nothing_are_skipped_and_end_no_watch() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::open(dir.path().join("store")).unwrap();
+        let one = write(&store, Expected::Absent, r#"{"n":1}"#).await;
+        let (bulletin, holders) = (Bulletin::new(Arc::new(store.clone())), Holders::new(dir.path()));
+        let (mut here, there) = duplex(4096);
+        let kept = holders.clone();
+        tokio::spawn(async move { tell(&bulletin, &kept, there).await });
+        here.write_all(b"stado-holds {\nstado-holds [1]\nwhat is this\nstado-holds {\"target\":\"../x\"}\nstado-holds {\"target\":\"desk\"}\n")
+            .await
+            .unwrap();
+        let heard = async {
+            while holders.report(jiff::Timestamp::now()).heard.is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, heard).await.unwrap();
+        assert_eq!(holders.report(jiff::Timestamp::now()).heard.len(), 1);
+        write(&store, Expected::Version(one), r#"{"n":2}"#).await;
+        let mut watch = Watch::begin(here).await.unwrap();
+        assert!(watch.next().await.is_ok());
     }
 }

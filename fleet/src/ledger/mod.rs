@@ -1,10 +1,12 @@
 //! The published files' types and their readers: state, waits, answers (fleet contract §4.6–4.8).
 mod publisher;
 mod read;
+mod refused;
 mod waits;
 
 pub use publisher::{Publisher, never_sentence, publisher};
 pub use read::{answers, waits};
+pub use refused::RefusedRegistry;
 pub use waits::{Held, blockers, held, overdue, wait_sentence, waited_seconds};
 
 pub use crate::wire::Leaving;
@@ -109,6 +111,12 @@ pub struct ResolverState {
     /// How changes of the registry are heard of: `watched`, or `read every refresh_seconds: <why>` (an addition of Stado).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<String>,
+    /// Authority epoch of the registry held, from 1 on (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
+    /// The registry that was read last and is not taken into force (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedRegistry>,
 }
 /// How streams reach a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

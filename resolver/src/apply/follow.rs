@@ -1,11 +1,12 @@
 //! Holds a watch on the authority, so that a change is read when it is stored and not with the next tick. The watch only
 //! wakes the loop: what is read, and what becomes of it, is the same either way.
 use super::held::{Held, HeldReader};
-use stado_fleet::authority::{Changes, RemoteAuthority, Source, Told, Watch, WatchEnded, next_source};
+use stado_fleet::authority::{Changes, Holding, RemoteAuthority, Source, Teller, Told, Watch, WatchEnded, next_source};
 use stado_fleet::fault::{Class, Faulty};
-use stado_fleet::link::Link;
-use stado_fleet::name::StoreVersion;
+use stado_fleet::link::{Link, RemoteStream};
+use stado_fleet::name::{StoreVersion, TargetName};
 use stado_fleet::store::RegistryStore;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -27,6 +28,10 @@ const HEARD: Duration = Duration::from_secs(3);
 const HOLD: Duration = Duration::from_secs(900);
 /// An authority that knows no watch is asked again after this long: it may have been replaced by a newer build.
 const ASK_AGAIN: Duration = Duration::from_secs(600);
+/// What this host holds is said again after this long, so that silence means something.
+const SAY_AGAIN: Duration = Duration::from_secs(60);
+/// A change of it is said within this: a new generation changes it on every host of a fleet at once.
+const SAY_WITHIN: Duration = Duration::from_secs(2);
 
 /// What is followed, and who is woken.
 #[derive(Clone)]
@@ -43,6 +48,8 @@ pub struct Follow {
     pub wake: Arc<Notify>,
     /// Told how changes are heard of, for those who look at the state.
     pub heard_by: watch::Sender<HeardBy>,
+    /// What this host holds and refuses, for the authority.
+    pub holding: watch::Receiver<Option<Holding>>,
 }
 
 /// How changes are heard of.
@@ -118,7 +125,7 @@ impl Follow {
                     failures = 0;
                     self.hear(HeardBy::Watch);
                     seen.clone_from(&version);
-                    self.tell(Told { version, change: None });
+                    self.tell(None, Told { version, change: None });
                 }
                 Err(error) => {
                     failures = failures.saturating_add(1);
@@ -168,14 +175,42 @@ impl Follow {
         let holding = async {
             let mut watch = Watch::begin(stream).await?;
             self.hear(HeardBy::Watch);
-            loop {
-                self.tell(watch.next().await?);
+            let teller = watch.teller();
+            let hearing = async {
+                loop {
+                    self.tell(Some(&authority.target), watch.next().await?);
+                }
+            };
+            tokio::select! {
+                ended = hearing => ended,
+                () = self.say(teller) => Ok(()),
             }
         };
         let ended: Result<Result<(), WatchEnded>, _> =
             timeout(HOLD.mul_f64(0.5 + rand::random::<f64>() / 2.0), holding).await;
         self.changes.clear();
         ended.ok()?.err()
+    }
+
+    /// Says what this host holds: at once, when it changes, and now and then. Never ends by itself: that a watch is lost is
+    /// noticed where it is read.
+    async fn say(&self, teller: Option<Teller<Pin<Box<dyn RemoteStream>>>>) {
+        let mut holding = self.holding.clone();
+        if let Some(mut teller) = teller {
+            loop {
+                let now = holding.borrow_and_update().clone();
+                if let Some(now) = now
+                    && teller.say(&now).await.is_err()
+                {
+                    break;
+                }
+                match timeout(SAY_AGAIN, holding.changed()).await {
+                    Ok(Err(_)) => break,
+                    Ok(Ok(())) | Err(_) => tokio::time::sleep(SAY_WITHIN.mul_f64(rand::random())).await,
+                }
+            }
+        }
+        std::future::pending().await
     }
 
     /// Says how changes are heard of. When a watch is held anew, the loop reads (what was stored meanwhile was not told) and
@@ -196,13 +231,13 @@ impl Follow {
         self.held.borrow().as_ref().map(|held| held.snapshot.store_version.clone())
     }
 
-    /// Wakes the loop, unless it holds that version.
-    fn tell(&self, told: Told) {
+    /// Wakes the loop, unless it holds that version. `by`: the authority that told it; a shared store tells no changes.
+    fn tell(&self, by: Option<&TargetName>, told: Told) {
         if told.version == self.version() {
             return;
         }
-        if let Some(change) = told.change {
-            self.changes.push(change);
+        if let (Some(by), Some(change)) = (by, told.change) {
+            self.changes.push(by, change);
         }
         self.wake.notify_one();
     }

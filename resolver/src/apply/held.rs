@@ -48,6 +48,11 @@ impl Held {
         }
     }
 
+    /// Authority epoch, from 1 on.
+    pub fn epoch(&self) -> Option<u64> {
+        Some(self.snapshot.valid.registry.succession.epoch).filter(|epoch| *epoch > 0)
+    }
+
     /// The bound adapter of (service, consumer), if this host has one.
     pub fn adapter(&self, service: &str, consumer: &str) -> Option<SocketAddr> {
         let same = |id: &&AdapterId| id.service.as_str() == service && id.consumer.as_str() == consumer;

@@ -1,13 +1,14 @@
 //! Snapshot → plan (pure) → markers + adapters → state.
 //!
 //! [`refresh`] is the loop that reads snapshots (one read: `read`; when: [`schedule`]; what a start does without an authority:
-//! `recover`).
+//! `recover`; what was given and not taken: `given`).
 //! [`walk`] takes one snapshot into force: [`markers`], the API ([`api_slot`]), then the adapters: [`want`] says what
 //! each should be ([`store_address`]), [`plan`] which steps lead there, [`actuate`] takes them ([`ports`]). [`held`] is what the rest of the daemon sees; [`report`] and
 //! [`state`] are what people see. [`succession`] keeps a standby ready, and an authority from staying one when it was replaced.
 pub mod actuate;
 pub mod api_slot;
 pub mod follow;
+mod given;
 pub mod held;
 pub mod markers;
 pub mod plan;

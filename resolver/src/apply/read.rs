@@ -86,7 +86,7 @@ impl Reading {
             let told = match (&asked, &source, &held) {
                 // What another authority told says nothing of this one's document.
                 (Source::Remote(asked), Source::Remote(now), Some(held)) if asked == now => {
-                    changes.since(&held.snapshot.store_version)
+                    changes.since(&now.target, &held.snapshot.store_version)
                 }
                 _ => Vec::new(),
             };
@@ -113,3 +113,7 @@ impl Reading {
         matches!(source, Source::Remote(_)) || self.store.shared()
     }
 }
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

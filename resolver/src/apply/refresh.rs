@@ -1,6 +1,7 @@
 //! The loop that reads the registry and walks what it reads. A read never holds up anything else: while one is under way,
 //! adapters and markers are kept as before, and a mute channel ends by the read's own deadline.
 use super::api_slot::ApiBindError;
+use super::given;
 use super::held::Arrival;
 use super::read::{Read, Reading, changed};
 use super::recover;
@@ -12,7 +13,7 @@ use stado_fleet::admit::Snapshot;
 use stado_fleet::authority::{RegistryError, Source, locate, next_source};
 use stado_fleet::fault::Class;
 use stado_fleet::last_good::Copy;
-use stado_fleet::name::TargetName;
+use stado_fleet::ledger::RefusedRegistry;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,8 @@ pub struct Refresh {
     copy_lost: Option<String>,
     said_start: bool,
     handed: Option<Handed>,
+    /// What was read last and is not taken into force.
+    refused: Option<RefusedRegistry>,
 }
 
 /// What another process had in force.
@@ -72,6 +75,7 @@ impl Refresh {
             copy_lost: None,
             said_start: false,
             handed: None,
+            refused: None,
         }
     }
 
@@ -244,21 +248,26 @@ impl Refresh {
             Ok(Read { source, outcome }) => (Some(source), outcome),
             Err(lost) => (None, Err(RegistryError::new(Class::Unknown, lost))),
         };
+        let location = source.as_ref().map_or_else(|| self.reading.store.location(), Source::location);
         match outcome {
             Ok(Some(snapshot)) => {
+                let given = snapshot.clone();
                 let copied = source.as_ref().is_some_and(|source| self.reading.belongs_into_copy(source));
                 let known = self.copy.as_ref().filter(|_| copied && self.walk.held().is_none());
                 if let Some(refused) = known.and_then(|copy| recover::refuses(copy, &snapshot)) {
+                    self.refuse(given::refused(&location, &given, &refused, jiff::Timestamp::now()));
                     return self.unread(&RegistryError::new(Class::Refused, refused)).await;
                 }
                 match self.walk.take(snapshot, Arrival::Read { record: copied }).await {
                     Ok(()) => {
+                        self.refused = None;
                         let recovered = self.schedule.succeed();
                         recovered.iter().for_each(|line| tracing::info!(target: "stado::fleet", "{line}"));
                         self.serving();
                         Ok(())
                     }
                     Err(WalkError::Refused(why)) => {
+                        self.refuse(given::refused(&location, &given, &why, jiff::Timestamp::now()));
                         self.failed(&why).await;
                         Ok(())
                     }
@@ -266,27 +275,32 @@ impl Refresh {
                 }
             }
             Ok(None) if self.home_is_empty() => self.serve_without_registry().await,
-            Ok(None) => {
-                let location = source.map_or_else(|| self.reading.store.location(), |source| source.location());
-                self.unread(&RegistryError::absent(&location)).await
-            }
+            Ok(None) => self.unread(&RegistryError::absent(&location)).await,
             Err(error) => {
+                if let Some(rejected) = given::rejected(&location, &error, jiff::Timestamp::now()) {
+                    self.refuse(rejected);
+                }
                 if let Some(Source::Remote(authority)) = source.filter(|_| recover::is_outage(&error)) {
-                    self.record_outage(&authority.target, &error).await;
+                    let refusals = self.reading.refusals.as_ref();
+                    recover::record_refusal(refusals, &authority.target, "authority_unreachable", &error.sentence)
+                        .await;
                 }
                 self.unread(&error).await
             }
         }
     }
 
-    async fn record_outage(&self, authority: &TargetName, error: &RegistryError) {
+    fn refuse(&mut self, given: RefusedRegistry) {
+        self.refused = Some(given.or_since(self.refused.as_ref()));
+    }
+
+    /// Leaves a record once what is held is past its window, whatever keeps it from being confirmed.
+    async fn record_stale(&self) {
+        let Some(held) = self.walk.held().filter(|held| held.stale(jiff::Timestamp::now())) else { return };
+        let Some(directory) = &held.snapshot.valid.registry.directory else { return };
+        let sentence = format!("service directory cache is stale (store generation {})", held.snapshot.store_version);
         let refusals = self.reading.refusals.as_ref();
-        recover::record_refusal(refusals, authority, "authority_unreachable", &error.sentence).await;
-        if let Some(held) = self.walk.held().filter(|held| held.stale(jiff::Timestamp::now())) {
-            let sentence =
-                format!("service directory cache is stale (store generation {})", held.snapshot.store_version);
-            recover::record_refusal(refusals, authority, "directory_cache_stale", &sentence).await;
-        }
+        recover::record_refusal(refusals, &directory.authority_target, "directory_cache_stale", &sentence).await;
     }
 
     /// A read that brought nothing: the copy, while nothing is held; else what is held goes on.
@@ -354,10 +368,13 @@ impl Refresh {
             reason: Some(why.to_owned()),
             attempt: self.schedule.failed(),
             next_attempt_at: next,
+            refused: None,
         };
+        self.record_stale().await;
     }
 
     fn publish(&mut self) {
+        self.progress.refused.clone_from(&self.refused);
         let (held, listeners) = (self.walk.held(), self.walk.listeners());
         self.reporter.publish(&self.progress, held, listeners, self.walk.last_good_refusal());
     }

@@ -3,6 +3,7 @@ use super::follow::HeardBy;
 use super::held::Held;
 use super::state::{Listeners, Phase, Progress, compose};
 use crate::publish::Publisher;
+use stado_fleet::authority::Holding;
 use stado_fleet::ledger::{LinkState, Unserved};
 use stado_fleet::link::{Link, RoadReport};
 use std::collections::BTreeSet;
@@ -57,6 +58,7 @@ pub struct Reporter {
     elsewhere: watch::Receiver<Elsewhere>,
     link: Link,
     heard_by: watch::Sender<HeardBy>,
+    holding: watch::Sender<Option<Holding>>,
     said: BTreeSet<String>,
 }
 
@@ -68,8 +70,9 @@ impl Reporter {
         elsewhere: watch::Receiver<Elsewhere>,
         link: Link,
         heard_by: watch::Sender<HeardBy>,
+        holding: watch::Sender<Option<Holding>>,
     ) -> Self {
-        Self { publisher, report, elsewhere, link, heard_by, said: BTreeSet::new() }
+        Self { publisher, report, elsewhere, link, heard_by, holding, said: BTreeSet::new() }
     }
 
     /// Publishes what holds now.
@@ -102,6 +105,7 @@ impl Reporter {
             unserved: listeners.unserved.clone(),
             warnings: listeners.warnings.clone(),
         };
+        self.tell_holding(progress, held.as_deref());
         let progress = progress.clone();
         let changes = match &*self.heard_by.borrow() {
             HeardBy::Nothing => None,
@@ -119,6 +123,23 @@ impl Reporter {
         self.report.send_if_modified(|last| {
             let changed = last.as_ref() != Some(&report);
             *last = Some(report);
+            changed
+        });
+    }
+
+    /// For the authority, which keeps a list of who holds what.
+    fn tell_holding(&self, progress: &Progress, held: Option<&Held>) {
+        let holding = held.map(|held| Holding {
+            target: held.target.to_string(),
+            state: progress.phase.as_str().to_owned(),
+            generation: held.directory.generation().map(|g| g.0),
+            store_version: Some(held.snapshot.store_version.to_string()),
+            epoch: held.epoch(),
+            refused: progress.refused.clone(),
+        });
+        self.holding.send_if_modified(|told| {
+            let changed = *told != holding;
+            *told = holding;
             changed
         });
     }

@@ -1,6 +1,6 @@
 //! What `resolver-state.json` says, made from what runs. Pure.
 use super::held::Held;
-use stado_fleet::ledger::{AdapterState, ResolverState, Unserved, stamp};
+use stado_fleet::ledger::{AdapterState, RefusedRegistry, ResolverState, Unserved, stamp};
 
 /// `state` of fleet contract §4.6, and `stopped` for an orderly end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,6 +41,8 @@ pub struct Progress {
     pub attempt: u64,
     /// When the next read is due, while failing.
     pub next_attempt_at: Option<jiff::Timestamp>,
+    /// What was read last and is not taken into force.
+    pub refused: Option<RefusedRegistry>,
 }
 
 /// Everything else that is published.
@@ -69,12 +71,14 @@ pub fn compose(
     state.reason = progress.reason.clone();
     state.attempt = progress.attempt;
     state.next_attempt_at = progress.next_attempt_at.map(stamp);
+    state.refused.clone_from(&progress.refused);
     state.last_good_refusal = last_good_refusal.map(str::to_owned);
     if let Some(held) = held {
         state.target = Some(held.target.to_string());
         state.generation = held.directory.generation().map(|g| g.0);
         state.store_version = Some(held.snapshot.store_version.to_string());
         state.loaded_at = Some(stamp(held.loaded_at));
+        state.epoch = held.epoch();
     }
     state.listening = listeners.api_bind.is_some() || !listeners.adapters.is_empty();
     state.api_bind = listeners.api_bind.map(|b| b.to_string());

@@ -21,7 +21,7 @@ use crate::conn::{Bound, Context, Descriptors, NoFleet};
 use crate::gate::{self, Gate};
 use crate::http::hostname;
 use crate::mesh::Allocator;
-use stado_fleet::authority::Bulletin;
+use stado_fleet::authority::{Bulletin, Holders};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -246,6 +246,7 @@ pub(super) async fn start_gate(
         link: side.link.clone(),
         held: side.held.clone(),
         bulletin: Bulletin::new(config.store.clone()),
+        holders: Holders::new(&config.home),
         wake: side.wake.clone(),
     });
     // Port 0 is any port: the one it was.

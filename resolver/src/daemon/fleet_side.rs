@@ -173,7 +173,7 @@ impl Prepared {
         let api = ApiSlot::new(held.clone(), metrics, context.own.clone());
         let generation = context.generation.clone();
         let mut walk = Walk::new(settings, Adapters::new(context, ports), api, generation, held_tx);
-        let heard_by = watch::Sender::default();
+        let (heard_by, holding) = (watch::Sender::default(), watch::Sender::default());
         let changes = Arc::new(Changes::default());
         let follow = Follow {
             store: config.store.clone(),
@@ -182,13 +182,14 @@ impl Prepared {
             changes: changes.clone(),
             wake: wake.clone(),
             heard_by: heard_by.clone(),
+            holding: holding.subscribe(),
         };
         let reading = Reading { store: config.store, link: link.clone(), changes, refusals: config.refusals };
         let handed = inherited.map(|Inherited { adapters, api, snapshot }| {
             walk.inherit(adapters, api);
             Handed { snapshot }
         });
-        let reporter = Reporter::new(publisher, report_tx, elsewhere, link.clone(), heard_by);
+        let reporter = Reporter::new(publisher, report_tx, elsewhere, link.clone(), heard_by, holding);
         let refresh = Refresh::new(walk, reading, reporter, wake.clone()).with_handed(handed);
         let mut side = FleetSide {
             task: None,

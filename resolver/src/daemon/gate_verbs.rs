@@ -2,7 +2,7 @@
 use crate::apply::held::HeldReader;
 use crate::gate::{Running, VerbOutput, Verbs};
 use stado_fleet::authority::{
-    Bulletin, PushRequest, RegistryError, Source, content_line, history, push, settled, snapshot_line, tell,
+    Bulletin, Holders, PushRequest, RegistryError, Source, content_line, history, push, settled, snapshot_line, tell,
 };
 use stado_fleet::edit::Overrides;
 use stado_fleet::fault::{Class, Faulty};
@@ -25,6 +25,8 @@ pub(super) struct GateVerbs {
     pub(super) held: HeldReader,
     /// Tells of the store's versions.
     pub(super) bulletin: Bulletin,
+    /// Keeps what its readers say that they hold.
+    pub(super) holders: Holders,
     /// Wakes the refresh loop after a push.
     pub(super) wake: Arc<Notify>,
 }
@@ -38,13 +40,15 @@ impl Verbs for GateVerbs {
                 ["resolver", "snapshot", "--if-newer-than", version] => self.snapshot(Some(version)).await,
                 ["registry", "history", "--here", "--json"] => self.history().await,
                 ["registry", "history", "--here", "--content", version] => self.content(version).await,
+                ["registry", "holders", "--here", "--json"] => self.holders().await,
                 ["registry", "push", "-", flags @ ..] => match PushFlags::read(flags) {
                     Ok(flags) => self.push(flags, stdin).await,
                     Err(usage) => failed(2, &usage),
                 },
                 _ => failed(
                     126,
-                    "this gate runs `resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -` and `registry history --here` only",
+                    "this gate runs `resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -`, `registry history --here` and \
+                     `registry holders --here` only",
                 ),
             }
         })
@@ -53,7 +57,7 @@ impl Verbs for GateVerbs {
     fn watch(&self, stream: ChannelStream) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
             // It ends with an error when its reader is gone, which is how it ends.
-            let _ = tell(&self.bulletin, stream).await;
+            let _ = tell(&self.bulletin, &self.holders, stream).await;
         })
     }
 
@@ -98,6 +102,12 @@ impl GateVerbs {
     async fn history(&self) -> VerbOutput {
         let source = Source::Store(self.store.clone());
         said(history(&source, &self.link).await.map(|report| json(&report)))
+    }
+
+    async fn holders(&self) -> VerbOutput {
+        let holders = self.holders.clone();
+        let report = tokio::task::spawn_blocking(move || holders.report(jiff::Timestamp::now())).await;
+        VerbOutput { stdout: (json(&report.unwrap_or_default()) + "\n").into_bytes(), stderr: Vec::new(), status: 0 }
     }
 
     async fn content(&self, version: &str) -> VerbOutput {

@@ -34,7 +34,8 @@ pub(super) fn parse(command: &[u8]) -> Result<Verb, String> {
     match verb.as_slice() {
         ["resolver", "snapshot"]
         | ["resolver", "snapshot", "--if-newer-than", _]
-        | ["registry", "history", "--here", ..] => Ok(Verb { argv, kind: Kind::Answer }),
+        | ["registry", "history", "--here", ..]
+        | ["registry", "holders", "--here", "--json"] => Ok(Verb { argv, kind: Kind::Answer }),
         ["registry", "push", "-", ..] => Ok(Verb { argv, kind: Kind::AnswerToInput }),
         ["resolver", "watch"] => Ok(Verb { argv, kind: Kind::Watch }),
         ["resolver", "relay"] => Ok(Verb { argv, kind: Kind::Relay }),
@@ -45,8 +46,8 @@ pub(super) fn parse(command: &[u8]) -> Result<Verb, String> {
 /// A sentence for standard error.
 pub(super) fn refusal(why: &str) -> String {
     format!(
-        "stado gate: {why}; this gate runs `resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -` and `registry history \
-         --here`, everything else needs an account and sshd\n"
+        "stado gate: {why}; this gate runs `resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -`, `registry history \
+         --here` and `registry holders --here`, everything else needs an account and sshd\n"
     )
 }
 
@@ -61,6 +62,7 @@ mod tests {
         let kind = |line: &[u8]| parse(line).unwrap().kind;
         assert_eq!(kind(b"stado resolver snapshot --if-newer-than abc"), Kind::Answer);
         assert_eq!(kind(b"stado registry history --here --json"), Kind::Answer);
+        assert_eq!(kind(b"stado registry holders --here --json"), Kind::Answer);
         assert_eq!(kind(b"/bin/anything registry push - --if-generation abc --json"), Kind::AnswerToInput);
         assert_eq!(kind(b"stado resolver relay"), Kind::Relay);
         for refused in [
@@ -71,6 +73,7 @@ mod tests {
             "stado resolver relay extra",
             "stado registry push f",
             "stado registry history",
+            "stado registry holders",
         ] {
             let sentence = parse(refused.as_bytes()).unwrap_err();
             assert!(sentence.contains("needs an account and sshd"), "{refused}: {sentence}");

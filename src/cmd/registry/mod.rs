@@ -1,8 +1,10 @@
 //! `stado registry …`: the fleet's one document.
 mod beacon_age;
+mod beacons;
 mod diff;
 mod doctor;
 mod history;
+mod holders;
 mod host;
 mod host_path;
 mod import;
@@ -19,6 +21,7 @@ pub(crate) use beacon_age::beacon_age;
 pub(crate) use diff::diff;
 pub(crate) use doctor::{doctor, unplaced_coordinators};
 pub(crate) use history::history;
+pub(crate) use holders::holders;
 pub(crate) use host::{host_add, host_remove, host_show};
 pub(crate) use host_path::{path_list, path_remove, path_set};
 pub(crate) use import::import;

@@ -78,6 +78,7 @@ async fn mesh_facts(fleet: &Fleet, publisher: Publisher, unread: &Failure) -> Fa
             reachable: !expected,
             generation: None,
             detail: expected.then(|| unread.message.clone()),
+            epoch: None,
         },
         registry_staleness_seconds: None,
         publisher,
@@ -169,6 +170,7 @@ fn authority_facts(answer: &Answer) -> Authority {
         reachable,
         generation: directory.map(|d| d.generation.0).filter(|_| reachable),
         detail: answer.cause.clone(),
+        epoch: Some(answer.snapshot.valid.registry.succession.epoch).filter(|epoch| *epoch > 0),
     }
 }
 

@@ -33,12 +33,14 @@ pub(crate) fn text(report: &Report) -> String {
         ));
     }
     lines.push(format!(
-        "authority {} source={} {} generation={}",
+        "authority {} source={} {} generation={}{}",
         dash(&report.authority.target),
         report.authority.source,
         if report.authority.reachable { "reachable" } else { "unreachable" },
-        or_dash(report.authority.generation)
+        or_dash(report.authority.generation),
+        report.authority.epoch.map(|epoch| format!(" epoch={epoch}")).unwrap_or_default()
     ));
+    lines.extend(report.refused.as_ref().map(|given| format!("refused {} since={}", given.name(), given.since)));
     lines.extend(
         report
             .leaving

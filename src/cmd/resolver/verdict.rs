@@ -1,7 +1,7 @@
 //! What `resolver status` concludes from what it has seen (fleet contract §4.10). Pure: facts and `now` in, report out.
 use jiff::Timestamp;
 use serde::Serialize;
-use stado_fleet::ledger::{self, LinkState, Publisher, ResolverState, Wait};
+use stado_fleet::ledger::{self, LinkState, Publisher, RefusedRegistry, ResolverState, Wait};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,6 +59,9 @@ pub(crate) struct Authority {
     pub(crate) reachable: bool,
     pub(crate) generation: Option<u64>,
     pub(crate) detail: Option<String>,
+    /// Authority epoch of the registry that was read, from 1 on (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) epoch: Option<u64>,
 }
 
 /// The resolution API.
@@ -113,6 +116,12 @@ pub(crate) struct Report {
     /// How changes of the registry are heard of (an addition of Stado).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<String>,
+    /// Authority epoch of the registry held, from 1 on (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) epoch: Option<u64>,
+    /// The registry that was read last and is not taken into force (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<RefusedRegistry>,
 }
 
 /// Concludes.
@@ -161,6 +170,8 @@ pub(crate) fn conclude(facts: Facts, now: Timestamp) -> Report {
         object_api: alive.as_ref().and_then(|s| s.object_api.clone()),
         changes: alive.as_ref().and_then(|s| s.changes.clone()),
         links: alive.as_ref().map(|s| s.links.clone()).unwrap_or_default(),
+        epoch: alive.as_ref().and_then(|s| s.epoch),
+        refused: alive.as_ref().and_then(|s| s.refused.clone()),
         warnings: alive.map(|s| s.warnings).unwrap_or_default(),
         state,
         verdict,

@@ -44,6 +44,7 @@ fn facts() -> Facts {
             reachable: true,
             generation: Some(7),
             detail: None,
+            epoch: None,
         },
         registry_staleness_seconds: None,
     }
@@ -81,12 +82,44 @@ fn the_json_has_the_contracts_keys_in_order() {
 }
 
 #[test]
+fn the_authoritys_epoch_and_a_refused_registry_are_told() {
+    let refused = ledger::RefusedRegistry {
+        from: "tower:registry.json".into(),
+        generation: Some(4),
+        store_version: Some("9450".into()),
+        epoch: None,
+        reason: "registry of authority epoch 0 rejected: …".into(),
+        since: "2026-10-20T09:00:00+00:00".into(),
+    };
+    let mut facts = alive(|s| {
+        s.epoch = Some(1);
+        s.refused = Some(refused.clone());
+    });
+    facts.authority.epoch = Some(2);
+    let report = conclude(facts, now());
+    let lines = text(&report);
+    assert!(lines.contains("\nauthority control source=ssh reachable generation=7 epoch=2\n"), "{lines}");
+    let line = "refused generation 4 of tower:registry.json (version 9450) since=2026-10-20T09:00:00+00:00";
+    assert!(lines.contains(line), "{lines}");
+    let value = serde_json::to_value(report).unwrap();
+    assert_eq!((value["epoch"].as_u64(), value["authority"]["epoch"].as_u64()), (Some(1), Some(2)));
+    assert_eq!(value["refused"]["generation"], 4);
+}
+
+#[test]
 fn a_mesh_without_a_fleet_is_ready_with_no_target() {
     let facts = Facts {
         target: None,
         policy: None,
         adapters: vec![],
-        authority: Authority { target: None, source: "local", reachable: true, generation: None, detail: None },
+        authority: Authority {
+            target: None,
+            source: "local",
+            reachable: true,
+            generation: None,
+            detail: None,
+            epoch: None,
+        },
         ..alive(|s| {
             s.target = None;
             s.generation = None;

@@ -2,7 +2,7 @@
 //! could hold it hundreds of times.
 use crate::events::Event;
 use stado_fleet::admit::Snapshot;
-use stado_fleet::authority::{Changes, Source, fetch, fetch_since, next_source};
+use stado_fleet::authority::{Changes, Holding, Source, fetch, fetch_since, next_source};
 use stado_fleet::directory::Directory;
 use stado_fleet::document::ResolverPolicy;
 use stado_fleet::link::{Link, LinkConfig};
@@ -84,12 +84,24 @@ fn seen(snapshot: Snapshot) -> Arc<Held> {
     })
 }
 
+/// What a host tells the authority of itself.
+fn holding(n: usize, held: &Held) -> Holding {
+    Holding {
+        target: format!("host-{n:04}"),
+        state: "serving".into(),
+        generation: held.directory.generation().map(|generation| generation.0),
+        store_version: Some(held.snapshot.store_version.to_string()),
+        ..Holding::default()
+    }
+}
+
 /// As a daemon follows: a watch that wakes, and a read where the watch did not tell the change itself.
 async fn host(n: usize, link: Link, store: Arc<dyn RegistryStore>, begin: Snapshot, shared: Arc<Shared>) {
     let first = {
         let mut all = shared.0.lock().await;
         all.entry(begin.store_version.clone()).or_insert_with(|| seen(begin.clone())).clone()
     };
+    let (tell, told) = watch::channel(Some(holding(n, &first)));
     let (hold, held) = watch::channel(Some(first));
     let (wake, changes, heard_by) = (Arc::new(Notify::new()), Arc::new(Changes::default()), watch::Sender::default());
     let mut heard = heard_by.subscribe();
@@ -100,6 +112,7 @@ async fn host(n: usize, link: Link, store: Arc<dyn RegistryStore>, begin: Snapsh
         changes: changes.clone(),
         wake: wake.clone(),
         heard_by,
+        holding: told,
     };
     tokio::spawn(follow.run());
     loop {
@@ -114,17 +127,22 @@ async fn host(n: usize, link: Link, store: Arc<dyn RegistryStore>, begin: Snapsh
             }
             () = wake.notified() => {
                 let now = held.borrow().clone().unwrap();
-                let told = changes.since(&now.snapshot.store_version);
+                let source = next_source(&now.snapshot, &now.target, store.clone());
+                let told = match &source {
+                    Source::Remote(authority) => changes.since(&authority.target, &now.snapshot.store_version),
+                    Source::Store(_) => Vec::new(),
+                };
                 if let Some(next) = shared.of(told, &now.snapshot).await {
+                    tell.send_replace(Some(holding(n, &next)));
                     hold.send_replace(Some(next));
                     say(Event::Held, n);
                     continue;
                 }
-                let source = next_source(&now.snapshot, &now.target, store.clone());
                 match fetch_since(&source, &link, Some(&now.snapshot)).await {
                     Ok(Some(snapshot)) if snapshot.store_version != now.snapshot.store_version => {
                         let mut all = shared.0.lock().await;
                         let next = all.entry(snapshot.store_version.clone()).or_insert_with(|| seen(snapshot)).clone();
+                        tell.send_replace(Some(holding(n, &next)));
                         hold.send_replace(Some(next));
                         say(Event::Read, n);
                     }

@@ -9,7 +9,8 @@ use tokio::sync::{Notify, watch};
 fn verbs(host: &Host) -> GateVerbs {
     let link = stado_fleet::link::Link::new(Default::default());
     let bulletin = stado_fleet::authority::Bulletin::new(host.store.clone());
-    GateVerbs { store: host.store.clone(), link, held: watch::channel(None).1, bulletin, wake: Arc::new(Notify::new()) }
+    let (held, holders) = (watch::channel(None).1, stado_fleet::authority::Holders::new(&host.home()));
+    GateVerbs { store: host.store.clone(), link, held, bulletin, holders, wake: Arc::new(Notify::new()) }
 }
 async fn verb(verbs: &GateVerbs, argv: &[&str], stdin: &Value) -> (u32, Value, String) {
     let argv: Vec<String> = argv.iter().map(|w| (*w).to_owned()).collect();

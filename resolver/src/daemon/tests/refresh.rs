@@ -4,10 +4,18 @@ use serde_json::{Value, json};
 
 /// Pushes something that has to be refused, and checks that the old route serves on.
 async fn refused(host: &Host, port: u16, registry: &Value, reason: &str) {
-    host.push(registry).await;
+    let version = host.push(registry).await;
+    let given = registry["service_directory"]["generation"].as_u64();
     let state = host
-        .until_state(reason, |s| s.state == "backing_off" && s.reason.as_deref().is_some_and(|r| r.contains(reason)))
+        .until_state(reason, |s| {
+            let given = s.refused.as_ref().and_then(|given| given.store_version.as_deref());
+            s.state == "backing_off" && given == Some(version.as_str())
+        })
         .await;
+    let refused = state.refused.as_ref().unwrap();
+    assert_eq!((refused.from.as_str(), refused.generation), ("local:registry.json", given));
+    assert!(refused.reason.contains(reason), "{}", refused.reason);
+    assert_eq!(state.reason.as_ref(), Some(&refused.reason));
     assert_eq!(state.generation, Some(5));
     assert_eq!(state.adapters.len(), 1);
     assert!(state.attempt >= 1 && state.next_attempt_at.is_some() && state.listening);
@@ -45,7 +53,7 @@ async fn rollbacks_silent_changes_empty_fleets_and_broken_documents_are_refused_
 
     host.push(&at(6, &wrong)).await;
     let state = host.until_state("generation 6", |s| s.state == "serving" && s.generation == Some(6)).await;
-    assert_eq!((state.reason, state.attempt, state.next_attempt_at), (None, 0, None));
+    assert_eq!((state.reason, state.attempt, state.next_attempt_at, state.refused), (None, 0, None, None));
     assert_eq!(ask_once(port).await.as_deref(), Some("wrong hi"));
     daemon.stop().await;
 }
@@ -122,6 +130,42 @@ async fn a_restart_after_a_kill_serves_the_same_addresses_without_any_clean_up()
     let daemon = host.start();
     let after = host.serving_after(&before).await;
     assert_eq!(after.adapters, before.adapters);
+    assert_eq!(ask_once(port).await.as_deref(), Some("db hi"));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_directory_that_is_not_confirmed_past_its_window_serves_on_and_leaves_a_record_whatever_the_cause() {
+    let host = Host::new();
+    let echo = Echo::start("db").await;
+    let port = port();
+    let at = |generation: u64| {
+        host.registry(generation, &[("db", "shop", Some(port))], &[("db", "me", format!("tcp://{}", echo.addr))])
+    };
+    host.push(&at(5)).await;
+    let mut config = host.config();
+    config.fleet.as_mut().unwrap().refusals = Some(stado_fleet::authority::Refusals::new(host.store.root()));
+    let daemon = Running::start(config);
+    host.serving().await;
+    host.push(&at(4)).await;
+    let dir = host.store.root().join("state/reader_refusals/me");
+    let record = until("the record", || {
+        let file = std::fs::read_dir(&dir)
+            .ok()?
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| path.extension().is_some())?;
+        serde_json::from_slice::<Value>(&std::fs::read(file).ok()?).ok()
+    })
+    .await;
+    assert_eq!(
+        (record["reason"].as_str(), record["reader"].as_str()),
+        (Some("directory_cache_stale"), Some("resolver"))
+    );
+    let detail = record["detail"].as_str().unwrap();
+    assert!(detail.starts_with("service directory cache is stale (store generation "), "{detail}");
+    assert_eq!(http(host.api, "/health", None).await, (503, json!({"status": "stale"})));
+    assert_eq!(http(host.api, "/v1/resolve/service/db", Some("shop")).await.0, 200);
     assert_eq!(ask_once(port).await.as_deref(), Some("db hi"));
     daemon.stop().await;
 }

@@ -202,13 +202,16 @@ impl Host {
         })
     }
 
-    /// Writes a registry, whatever is there.
-    pub(super) async fn push(&self, registry: &Value) {
+    /// Writes a registry, whatever is there; its version.
+    pub(super) async fn push(&self, registry: &Value) -> String {
         let bytes = serde_json::to_vec_pretty(registry).unwrap();
         let held = self.store.read().await.unwrap();
         let expected = held.map_or(Expected::Absent, |stored| Expected::Version(stored.version));
         let swap = self.store.swap(expected, bytes).await.unwrap();
-        assert!(matches!(swap, Swap::Applied(_)), "{swap:?}");
+        match swap {
+            Swap::Applied(version) => version.to_string(),
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(super) fn config(&self) -> Config {

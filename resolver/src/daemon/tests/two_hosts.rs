@@ -4,6 +4,7 @@ use russh::keys::ssh_key::LineEnding;
 use russh::keys::{Algorithm, PrivateKey};
 use serde_json::{Value, json};
 use stado_fleet::admit::Snapshot;
+use stado_fleet::authority::{Holders, Holding};
 use stado_fleet::last_good::LastGood;
 use stado_fleet::link::LinkConfig;
 use std::path::Path;
@@ -11,8 +12,11 @@ use std::sync::Arc;
 
 struct Fleet {
     authority: Host,
+    /// A host that may become the authority, with a gate too.
+    next: Host,
     desk: Host,
     gate: u16,
+    next_gate: u16,
     adapter: u16,
 }
 
@@ -22,26 +26,29 @@ fn key(file: &Path) -> String {
     key.public_key().to_openssh().unwrap()
 }
 
+/// Gives a host a gate that admits one key; its line for a file of known hosts.
+fn gate(host: &mut Host, ip: [u8; 4], port: u16, client_key: &str) -> String {
+    let dir = host.home().join("gate");
+    let host_key = key(&dir.join("host_ed25519"));
+    stado_fleet::disk::replace(&dir.join("authorized_keys"), client_key.as_bytes()).unwrap();
+    host.gate = Some(crate::gate::Config {
+        bind: (ip, port).into(),
+        host_key: dir.join("host_ed25519"),
+        authorized_keys: dir.join("authorized_keys"),
+    });
+    format!("[{}]:{port} {host_key}\n", std::net::Ipv4Addr::from(ip))
+}
+
 impl Fleet {
     fn new() -> Self {
-        let (mut authority, mut desk) = (Host::new(), Host::new());
-        desk.target = Some("desk");
-        let gate = port();
-        let dir = authority.home().join("gate");
-        let host_key = key(&dir.join("host_ed25519"));
+        let (mut authority, mut next, mut desk) = (Host::new(), Host::new(), Host::new());
+        (next.target, desk.target) = (Some("next"), Some("desk"));
+        let (first, second) = (port(), port());
         let client_key = key(&desk.home().join("id"));
-        stado_fleet::disk::replace(&dir.join("authorized_keys"), client_key.as_bytes()).unwrap();
-        stado_fleet::disk::replace(
-            &desk.home().join("known_hosts"),
-            format!("[127.0.0.1]:{gate} {host_key}\n").as_bytes(),
-        )
-        .unwrap();
-        authority.gate = Some(crate::gate::Config {
-            bind: ([127, 0, 0, 1], gate).into(),
-            host_key: dir.join("host_ed25519"),
-            authorized_keys: dir.join("authorized_keys"),
-        });
-        Self { authority, desk, gate, adapter: port() }
+        let known = gate(&mut authority, [127, 0, 0, 1], first, &client_key)
+            + &gate(&mut next, [127, 0, 0, 2], second, &client_key);
+        stado_fleet::disk::replace(&desk.home().join("known_hosts"), known.as_bytes()).unwrap();
+        Self { authority, next, desk, gate: first, next_gate: second, adapter: port() }
     }
 
     /// Service `db` on the authority; the workstation reaches it through its adapter.
@@ -53,8 +60,25 @@ impl Fleet {
         let desk = json!({"name": "desk", "kind": "local", "release_platform": "linux-amd64",
             "service_resolver": {"api_bind": format!("127.0.0.1:{}", self.desk.api), "refresh_seconds": 1, "max_stale_seconds": 2,
                 "adapters": [{"service": "db", "consumer": "shop", "bind": format!("127.0.0.1:{}", self.adapter)}]}});
-        registry["targets"].as_array_mut().unwrap().push(desk);
+        let next = json!({"name": "next", "kind": "local", "release_platform": "linux-amd64",
+            "ssh": format!("u@127.0.0.2:{}", self.next_gate),
+            "service_resolver": {"api_bind": format!("127.0.0.1:{}", self.next.api), "refresh_seconds": 1, "max_stale_seconds": 2,
+                "adapters": []}});
+        registry["targets"].as_array_mut().unwrap().extend([desk, next]);
         registry
+    }
+
+    /// The same, with another authority.
+    fn registry_of(&self, authority: &str, generation: u64, db: &Echo) -> Value {
+        let mut registry = self.registry(generation, db);
+        registry["service_directory"]["authority"]["target"] = json!(authority);
+        registry
+    }
+
+    /// What the desk has told a host that it holds.
+    fn heard(&self, by: &Host) -> Option<Holding> {
+        let report = Holders::new(&by.home()).report(jiff::Timestamp::now());
+        report.heard.into_iter().map(|heard| heard.holding).find(|holding| holding.target == "desk")
     }
 
     /// What `registry pull --from` leaves on a new host.
@@ -135,6 +159,68 @@ async fn a_start_does_not_take_an_older_generation_than_its_copy() {
     fleet.authority.push(&fleet.registry(6, &db)).await;
     fleet.desk.until_state("generation 6", |s| s.state == "serving" && s.generation == Some(6)).await;
     assert_eq!(ask_once(fleet.adapter).await.as_deref(), Some("db hi"));
+    desk.stop().await;
+    authority.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_authority_is_followed_only_after_the_old_one_named_it() {
+    let fleet = Fleet::new();
+    let (db, wrong) = (Echo::start("db").await, Echo::start("wrong").await);
+    let first = fleet.registry(1, &db);
+    fleet.authority.push(&first).await;
+    // It calls itself the authority, under a higher generation, and nobody has said so who counts.
+    fleet.next.push(&fleet.registry_of("next", 5, &wrong)).await;
+    fleet.give_copy(&first);
+    let (authority, next) = (fleet.authority.start(), fleet.next.start());
+    fleet.next.serving().await;
+    let desk = fleet.start_desk();
+    let before = fleet.desk.serving().await;
+    fleet.desk.until_state("several reads", |s| s.loaded_at > before.loaded_at).await;
+    assert_eq!(fleet.desk.state().unwrap().generation, Some(1));
+
+    fleet.authority.push(&fleet.registry_of("next", 6, &db)).await;
+    fleet.next.push(&fleet.registry_of("next", 7, &db)).await;
+    let state = fleet.desk.until_state("the new one is followed", |s| s.generation == Some(7)).await;
+    assert_eq!(state.state, "serving");
+    // What the old one says from now on is heard by nobody; the new one may go back no more than the old one might.
+    fleet.authority.push(&fleet.registry(9, &wrong)).await;
+    fleet.next.push(&fleet.registry_of("next", 2, &wrong)).await;
+    let sentence = "service directory rollback rejected: generation 2 < 7";
+    let state = fleet.desk.until_state("the rollback", |s| s.reason.as_deref() == Some(sentence)).await;
+    let refused = state.refused.unwrap();
+    assert_eq!((refused.from.as_str(), refused.generation), ("next:registry.json", Some(2)));
+    assert_eq!(ask_once(fleet.adapter).await.as_deref(), Some("db hi"));
+    desk.stop().await;
+    authority.stop().await;
+    next.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_tells_its_authority_what_it_holds_and_what_it_refuses() {
+    let fleet = Fleet::new();
+    let (db, wrong) = (Echo::start("db").await, Echo::start("wrong").await);
+    let first = fleet.registry(3, &db);
+    fleet.authority.push(&first).await;
+    fleet.give_copy(&first);
+    let authority = fleet.authority.start();
+    fleet.authority.serving().await;
+    let desk = fleet.start_desk();
+    let held = |generation: u64, refused: Option<u64>| {
+        let said = fleet.heard(&fleet.authority)?;
+        let same =
+            said.generation == Some(generation) && said.refused.as_ref().map(|r| r.generation) == refused.map(Some);
+        same.then_some(said)
+    };
+    until("what it holds", || held(3, None)).await;
+    fleet.authority.push(&fleet.registry(2, &wrong)).await;
+    let said = until("what it refuses", || held(3, Some(2))).await;
+    let refused = said.refused.unwrap();
+    assert_eq!(refused.reason, "service directory rollback rejected: generation 2 < 3");
+    assert_eq!((said.state.as_str(), refused.from.as_str()), ("backing_off", "me:registry.json"));
+    fleet.authority.push(&fleet.registry(4, &db)).await;
+    let said = until("that it holds the next one", || held(4, None)).await;
+    assert_eq!((said.state.as_str(), said.store_version), ("serving", fleet.desk.state().unwrap().store_version));
     desk.stop().await;
     authority.stop().await;
 }

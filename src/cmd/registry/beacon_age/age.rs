@@ -1,4 +1,5 @@
 //! What a beacon is worth: pure, `now` passed in.
+use super::super::beacons::{Asked, expected};
 use crate::cmd::host::Beacon;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -23,6 +24,15 @@ pub(super) enum Seen {
 }
 
 impl Seen {
+    /// From what was asked.
+    pub(super) fn heard(asked: Asked) -> Self {
+        match asked {
+            Asked::Published(beacon) => Self::of(*beacon),
+            Asked::Unreachable(why) => Self::Unreachable(why),
+            Asked::Unread(why) => Self::Unread(why),
+        }
+    }
+
     /// From the host's answer.
     pub(super) fn of(Beacon { clock, file, state }: Beacon) -> Self {
         let state = match state {
@@ -57,11 +67,6 @@ pub(super) struct Row {
     pub(super) detail: Option<String>,
     #[serde(skip)]
     pub(super) read_now: bool,
-}
-
-/// Whether a host is expected to have a beacon: a machine with a resolver.
-pub(super) fn expected(target: &Target) -> bool {
-    target.kind == "local" && target.resolver.is_some()
 }
 
 /// Judges one host. `last` is the beacon that was seen before: when, and when the host wrote it.
