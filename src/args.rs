@@ -14,7 +14,10 @@ mod registry;
 mod resolver;
 mod route;
 mod service;
+mod shell;
+mod status;
 mod storage;
+mod support;
 mod tls;
 mod vault;
 
@@ -29,13 +32,29 @@ pub use registry::*;
 pub use resolver::*;
 pub use route::*;
 pub use service::*;
+pub use shell::*;
+pub use status::*;
 pub use storage::*;
+pub use support::*;
 pub use tls::*;
 pub use vault::*;
 
+/// The version, with what it was built from.
+const BUILD: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit   ",
+    env!("STADO_BUILD_COMMIT"),
+    "\nprofile  ",
+    env!("STADO_BUILD_PROFILE"),
+    "\ntarget   ",
+    env!("STADO_BUILD_TARGET"),
+    "\ncompiler ",
+    env!("STADO_BUILD_RUSTC"),
+);
+
 /// `stado`: everything.
 #[derive(Debug, Parser)]
-#[command(name = "stado", version, about = "Connect by name: one stable local address per service, wherever it runs")]
+#[command(name = "stado", version, long_version = BUILD, about = "Connect by name: one stable local address per service, wherever it runs")]
 #[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
 pub struct Stado {
     #[command(flatten)]
@@ -81,6 +100,15 @@ pub enum StadoCommand {
     Vault(VaultCommand),
     /// Check this host: daemon, loopback, registry, and what is placed here
     Doctor(Box<DoctorArgs>),
+    /// Everything of this host on one screen, worst first; exit 0 when nothing has to be put right
+    Status(OverviewArgs),
+    /// For those who are to help
+    #[command(subcommand)]
+    Support(SupportCommand),
+    /// Print the function that completes commands and names in a shell
+    Completions(CompletionsArgs),
+    /// Print a manual page, or write all of them
+    Man(ManArgs),
 }
 
 /// `devmesh`: the commands of the local mesh.

@@ -1,8 +1,10 @@
 //! Types of the local mesh API on the Unix socket (mesh contract §1.3). Field order is the order on the wire.
 //! The client library needs only this module.
 mod connections;
+mod overview;
 
 pub use connections::{Connection, ConnectionCounters, ConnectionList, RefusedCounters};
+pub use overview::{LastError, Overview, RouterReport, Standing, Traffic};
 
 use serde::{Deserialize, Serialize};
 

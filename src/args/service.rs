@@ -1,7 +1,7 @@
 use super::{
     DaemonArgs, DirectoryCommand, MoveArgs, OutputArgs, RowsArgs, ServicePublishArgs, UnpublishArgs, UnuseArgs, UseArgs,
 };
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// `stado service …`.
 #[derive(Debug, Subcommand)]
@@ -20,6 +20,8 @@ pub enum ServiceCommand {
     Wait(WaitArgs),
     /// Run a program as a service: it is given a port, registered when it listens, and unregistered when it ends
     Run(RunArgs),
+    /// Print stable addresses as variables: for a shell, a .env file or Compose
+    Env(EnvArgs),
     /// Forget a service that has no backend, and free its port
     Forget(ForgetArgs),
     /// Give a service a chosen port
@@ -137,6 +139,40 @@ pub struct NamedArgs {
     pub daemon: DaemonArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// `env`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct EnvArgs {
+    /// Names of the services [default: all that have an address]
+    pub names: Vec<String>,
+    /// Shape of the output
+    #[arg(long, value_enum, default_value_t = EnvFormat::Shell)]
+    pub format: EnvFormat,
+    /// Of the fleet's services, the adapters of this consumer
+    #[arg(long, value_name = "NAME")]
+    pub consumer: Option<String>,
+    /// Host to tell instead of the loopback address: host.docker.internal, for containers
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
+    #[command(flatten)]
+    pub daemon: DaemonArgs,
+}
+
+/// Who reads the variables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum EnvFormat {
+    /// `export NAME=value`, for sh, bash and zsh
+    #[default]
+    Shell,
+    /// `set -gx NAME value`
+    Fish,
+    /// `NAME=value`, a line each
+    Dotenv,
+    /// An `environment:` mapping
+    Compose,
+    /// One JSON object
+    Json,
 }
 
 /// `wait`.

@@ -3,8 +3,8 @@ use super::error::Error;
 use super::http::{Answer, Request, exchange};
 use serde::de::DeserializeOwned;
 use stado_fleet::wire::{
-    CertificateList, ConnectionList, ErrorEnvelope, Health, HeartbeatResponse, Inspect, RefusedList, RegisterRequest,
-    RegisterResponse, Service, ServiceList,
+    CertificateList, ConnectionList, ErrorEnvelope, Health, HeartbeatResponse, Inspect, Overview, RefusedList,
+    RegisterRequest, RegisterResponse, Service, ServiceList,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -114,6 +114,11 @@ impl Api {
     /// What certificates the daemon's HTTP router has. Daemons of earlier versions do not know the question.
     pub async fn certificates(&self) -> Result<CertificateList, Error> {
         self.get("/v1/certificates".into()).await
+    }
+
+    /// Everything that this host serves, with what was counted. Daemons of earlier versions do not know the question.
+    pub async fn overview(&self) -> Result<Overview, Error> {
+        self.get("/v1/overview".into()).await
     }
 
     /// Creates a registration. With an `idempotency_key` (printable, one line), a repeated request answers the

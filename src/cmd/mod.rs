@@ -1,6 +1,7 @@
 //! The verbs: a group a folder, a verb a file. A verb reads its configuration, does one thing and prints through `ui`.
 mod age;
 mod bridge;
+mod completions;
 mod database;
 mod directory;
 mod doctor;
@@ -8,6 +9,7 @@ mod fleet;
 mod host;
 mod input;
 mod limits;
+mod man;
 mod observations;
 mod placement;
 mod probe;
@@ -19,8 +21,10 @@ mod route;
 mod run;
 mod serve;
 mod service;
+mod status;
 mod stopped;
 mod storage;
+mod support;
 mod tls;
 mod vault;
 mod write;

@@ -1,12 +1,12 @@
 //! Parse, start the log, run the verb on a runtime, turn its end into an exit code.
 use super::{
-    bridge, database, directory, doctor, host, placement, registry, resolver, route, serve, service, storage, tls,
-    vault,
+    bridge, completions, database, directory, doctor, host, man, placement, registry, resolver, route, serve, service,
+    status, storage, support, tls, vault,
 };
 use crate::args::{
     self, ConsumerCommand, DatabaseCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, HostVerb,
     LogArgs, LogLevel, PathCommand, PlacementCommand, RegistryCommand, ResolverCommand, RouteCommand, ServiceCommand,
-    ServicesCommand, StadoCommand, StorageCommand, TlsCommand, VaultCommand,
+    ServicesCommand, StadoCommand, StorageCommand, SupportCommand, TlsCommand, VaultCommand,
 };
 use crate::config::Env;
 use crate::exit::{self, Failure, Outcome, Verb, Voice};
@@ -16,16 +16,23 @@ use std::process::ExitCode;
 
 /// The binary `stado`.
 pub fn stado() -> ExitCode {
+    let env = Env::process();
+    if let Some(answered) = completions::asked(&env) {
+        return finish(Voice::Stado, &answered);
+    }
     let parsed = match args::Stado::try_parse() {
         Ok(parsed) => parsed,
         Err(error) => return refused(Voice::Stado, &error),
     };
-    let env = Env::process();
     let result = match parsed.command {
         StadoCommand::Service(command) => verb(&parsed.log, service_verb(command, &env)),
         StadoCommand::Host(command) => verb(&parsed.log, fleet_host_verb(command, &env)),
         StadoCommand::Database(command) => verb(&parsed.log, database_verb(command, &env)),
         StadoCommand::Doctor(args) => verb(&parsed.log, doctor::doctor(*args, &env)),
+        StadoCommand::Support(SupportCommand::Bundle(args)) => verb(&parsed.log, support::bundle(args, &env)),
+        StadoCommand::Completions(args) => verb(&parsed.log, completions::completions(args)),
+        StadoCommand::Man(args) => verb(&parsed.log, man::man(args)),
+        StadoCommand::Status(args) => verb(&parsed.log, status::status(args, &env)),
         StadoCommand::Storage(StorageCommand::Serve(args)) => verb(&parsed.log, storage::serve(args, &env)),
         StadoCommand::Vault(command) => verb(&parsed.log, vault_verb(command, &env)),
         StadoCommand::Route(command) => verb(&parsed.log, route_verb(command, &env)),
@@ -79,6 +86,7 @@ async fn service_verb(command: ServiceCommand, env: &Env) -> Verb {
         ServiceCommand::Wait(args) => service::wait(args, env).await,
         ServiceCommand::Health(args) => service::health(args, env).await,
         ServiceCommand::Run(args) => service::run(args, env).await,
+        ServiceCommand::Env(args) => service::env(args, env).await,
         ServiceCommand::Forget(args) => service::forget(args, env).await,
         ServiceCommand::Pin(args) => service::pin(args, env).await,
         ServiceCommand::Rename(args) => service::rename(args, env).await,

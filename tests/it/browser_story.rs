@@ -52,7 +52,7 @@ fn row(name: &str) -> String {
         "const row = [...document.querySelectorAll('#rows tr')].find((row) => row.querySelector('th')?.textContent === '{name}');
          if (!row) return null;
          const text = (what) => row.querySelector(what)?.textContent ?? '';
-         return [text('.state'), text('.why'), row.querySelector('a')?.getAttribute('href') ?? ''];"
+         return [text('.state'), text('.why'), row.querySelector('td a')?.getAttribute('href') ?? ''];"
     )
 }
 

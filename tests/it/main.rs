@@ -44,6 +44,7 @@ mod neighbours;
 mod object_store_story;
 mod outage_cells;
 mod outage_story;
+mod overview_story;
 mod placement_faults;
 mod placement_story;
 mod readme;

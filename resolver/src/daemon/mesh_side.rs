@@ -85,7 +85,8 @@ impl MeshSide {
         let Others { link, outside, door } = others;
         let (path, control, kept) = (socket.path().to_owned(), socket.lendable(), socket.kept());
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(control::serve(socket, mesh.clone(), stop.clone(), Some(door)));
+        let view = outside.as_ref().and_then(|outside| outside.view.clone());
+        let serving = tokio::spawn(control::serve(socket, mesh.clone(), stop.clone(), Some(door), view));
         if let Some(outside) = &outside {
             outside.follow_refused(mesh.refused());
         }

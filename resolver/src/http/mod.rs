@@ -42,7 +42,7 @@ pub use access::{Done, Observer};
 pub use config::{AccessFormat, AccessLog, HttpConfig, Limits, Rotate};
 pub use context::HttpContext;
 pub use fleet::follow;
-pub use index::{FleetView, Index};
+pub use index::{FleetView, Index, Source};
 pub use inherited::Inherited;
 pub use listening::{CoversHost, Listening, TellCertificates};
 pub use own::{Own, OwnAnswer, OwnBody, OwnRequest, OwnResponse};

@@ -170,6 +170,11 @@ impl Mesh {
         }
     }
 
+    /// Where its connections are counted.
+    pub(crate) fn ledger(&self) -> &crate::conn::ledger::Ledger {
+        self.frontends.ledger()
+    }
+
     /// Every service as [`Mesh::inspect`] shows it, by name, with the time since which its status holds.
     pub fn overview(&self) -> Vec<(Inspect, jiff::Timestamp)> {
         let (core, router) = (self.read(), self.router.load());

@@ -9,6 +9,7 @@ mod queue;
 mod registry;
 mod report;
 mod resolver;
+mod ssh;
 
 use crate::args::DoctorArgs;
 use crate::cmd::fleet::Fleet;
@@ -20,9 +21,7 @@ use report::{Check, Report};
 
 /// Checks, prints, and fails when one failed.
 pub(crate) async fn doctor(args: DoctorArgs, env: &Env) -> Verb {
-    let mut checks = mesh::checks(&args.rows, env).await?;
-    checks.extend(of_fleet(&args, env).await);
-    let report = Report::new(checks, Timestamp::now());
+    let report = report(&args, env).await?;
     if args.json {
         ui::json(&serde_json::to_value(&report).map_err(|e| Failure::here(e.to_string()))?)?;
     } else {
@@ -33,9 +32,16 @@ pub(crate) async fn doctor(args: DoctorArgs, env: &Env) -> Verb {
 
 /// The checks that need this host's configuration, and the ones that were asked for beside them.
 fn skipped(args: &DoctorArgs) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let always = [placement::ABOUT, object_auth::ABOUT, queue::ABOUT, resolver::ABOUT, databases::ABOUT];
+    let always = [placement::ABOUT, object_auth::ABOUT, queue::ABOUT, resolver::ABOUT, ssh::ABOUT, databases::ABOUT];
     let preflight = [hosts::TRANSACTION, hosts::HOSTS].into_iter().filter(|_| args.deployment_preflight);
     always.into_iter().chain(preflight).chain([hosts::VERSIONS].into_iter().filter(|_| args.release_verification))
+}
+
+/// What `stado doctor` tells.
+pub(crate) async fn report(args: &DoctorArgs, env: &Env) -> Result<Report, Failure> {
+    let mut checks = mesh::checks(&args.rows, env).await?;
+    checks.extend(of_fleet(args, env).await);
+    Ok(Report::new(checks, Timestamp::now()))
 }
 
 /// What the fleet's side of this host needs. A host that is the mesh alone has nothing to check there.
@@ -54,6 +60,7 @@ async fn of_fleet(args: &DoctorArgs, env: &Env) -> Vec<Check> {
     checks.extend(object_auth::checks(&fleet, env).await);
     checks.extend(queue::checks(answer.as_ref()));
     checks.push(resolver::check(&fleet, answer.as_ref()));
+    checks.extend(ssh::checks(&fleet, answer.as_ref()).await);
     checks.extend(databases::checks(&fleet, answer.as_ref(), env).await);
     if args.deployment_preflight {
         checks.extend(hosts::preflight(&fleet, answer.as_ref()).await);

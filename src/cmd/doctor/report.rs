@@ -56,7 +56,7 @@ impl Check {
 
 /// `--json`; field order is the order on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Report {
+pub(crate) struct Report {
     generated_at: String,
     /// `ok`, `warn` or `fail`.
     status: Status,

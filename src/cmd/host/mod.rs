@@ -5,7 +5,7 @@ mod ping;
 
 pub(crate) use exec::exec;
 pub(crate) use inventory::{Beacon, beacon, beacon_question, heard, inventory, ports_in_use, version_drift};
-pub(crate) use ping::{ping, try_all, unreached};
+pub(crate) use ping::{Tried, ping, try_all, unreached};
 
 use crate::config::parse_duration;
 use crate::exit::Failure;

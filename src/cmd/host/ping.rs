@@ -27,6 +27,8 @@ pub(crate) struct Tried {
     error: Option<String>,
     #[serde(skip)]
     failure: Option<(Class, Blame)>,
+    #[serde(skip)]
+    stage: Option<Stage>,
 }
 
 /// `host ping`: every declared path, each for itself, told in the order in which they are tried.
@@ -129,6 +131,7 @@ fn tried(path: &ConnectionPath, knocked: Result<Knock, LinkError>) -> Tried {
         round_trip_ms: knock.map(|knock| millis(knock.round_trip)),
         error: error.map(ToString::to_string),
         failure: error.map(|error| (error.class(), error.blame())),
+        stage: error.map(|error| error.stage),
     }
 }
 
@@ -136,6 +139,16 @@ impl Tried {
     /// Whether it carries a session.
     pub(crate) fn answered(&self) -> bool {
         self.failure.is_none()
+    }
+
+    /// Why it does not.
+    pub(crate) fn error(&self) -> &str {
+        self.error.as_deref().unwrap_or_default()
+    }
+
+    /// How far it came.
+    pub(crate) fn stage(&self) -> Option<Stage> {
+        self.stage
     }
 }
 

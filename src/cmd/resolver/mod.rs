@@ -19,6 +19,7 @@ pub(crate) use probe::all_listen;
 pub(crate) use relay::relay;
 pub(crate) use resolve::resolve;
 pub(crate) use snapshot::snapshot;
-pub(crate) use status::status;
+pub(crate) use status::{report, status};
 pub(crate) use unit::{install, uninstall};
+pub(crate) use verdict::Report;
 pub(crate) use watch::watch;

@@ -23,18 +23,23 @@ const MESH_API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4
 const AUTHORITY: Duration = Duration::from_secs(8);
 /// `resolver status`: exit 0 only when ready; every other verdict is the answer, not an error.
 pub(crate) async fn status(args: StatusArgs, env: &Env) -> Verb {
+    let report = report(&args, env).await?;
+    print(&report, args.json)?;
+    Ok(if report.verdict == "ready" { Outcome::Done } else { Outcome::No })
+}
+
+/// What `resolver status` tells; `stado status` has it as one of its parts.
+pub(crate) async fn report(args: &StatusArgs, env: &Env) -> Result<Report, Failure> {
     let fleet = Fleet::open(env)?;
     let publisher = fleet.publisher()?;
     let facts = match fleet.read_within(true, Some(AUTHORITY)).await {
-        Ok(answer) => fleet_facts(&fleet, &args, publisher, &answer).await?,
+        Ok(answer) => fleet_facts(&fleet, args, publisher, &answer).await?,
         Err(failure) if args.target.is_none() && alone(&failure, &publisher) => {
             mesh_facts(&fleet, publisher, &failure).await
         }
         Err(failure) => return Err(failure),
     };
-    let report = verdict::conclude(facts, Timestamp::now());
-    print(&report, args.json)?;
-    Ok(if report.verdict == "ready" { Outcome::Done } else { Outcome::No })
+    Ok(verdict::conclude(facts, Timestamp::now()))
 }
 
 /// There is no registry, and nobody here says that there should be one.

@@ -2,6 +2,7 @@
 mod connections;
 mod daemon;
 mod doctor;
+mod env;
 mod health;
 mod inspect;
 mod list;
@@ -9,11 +10,13 @@ mod manage;
 mod register;
 mod resolve;
 mod run;
+mod variables;
 mod wait;
 
 pub(crate) use connections::connections;
 pub(crate) use daemon::api;
 pub(crate) use doctor::{checks as mesh_checks, doctor};
+pub(crate) use env::env;
 pub(crate) use health::health;
 pub(crate) use inspect::inspect;
 pub(crate) use list::list;

@@ -2,6 +2,7 @@
 use super::respond::{self, Body, json, no_content};
 use super::routes::{self, Miss, Route};
 use super::{Server, body, door, errors, forward, openapi, reader, stream};
+use crate::http::Source;
 use crate::mesh::{Mesh, Refusal};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderMap, ORIGIN};
@@ -30,20 +31,21 @@ pub(super) async fn answer(server: Server, request: Request<Incoming>, peer: Opt
 
 /// Changes wait while the mesh is handed over; what comes later is for the process that has it then.
 async fn carry_out(server: Server, route: Route, request: Request<Incoming>) -> Response<Body> {
-    let Server { mesh, stop, path, .. } = server;
+    let Server { mesh, stop, path, source, .. } = server;
     let changes = mesh.door();
     let turn = if route.changes() { changes.enter().await.map(Some) } else { Ok(None) };
     let gone = turn.is_err() || (changes.is_gone() && route != Route::Events);
     if gone {
         return forward::forward(&path, request).await;
     }
-    let answer = run(mesh.clone(), route, request, stop).await;
+    let answer = run(mesh.clone(), &source, route, request, stop).await;
     drop(turn);
     answer.unwrap_or_else(|refusal| errors::refusal(&refusal))
 }
 
 async fn run(
     mesh: Arc<Mesh>,
+    source: &Source,
     route: Route,
     request: Request<Incoming>,
     stop: CancellationToken,
@@ -56,6 +58,7 @@ async fn run(
         Route::List => ok(&list(&mesh, head.uri.query())),
         Route::Refused => ok(&*mesh.refused().borrow()),
         Route::Certificates => ok(&mesh.certificates().await),
+        Route::Overview => ok(&source.overview()),
         Route::Resolve(name) => ok(&mesh.resolve(&name)?),
         Route::Inspect(name) => ok(&mesh.inspect(&name)?),
         Route::Connections(name) => ok(&mesh.connections(&name)?),

@@ -16,6 +16,7 @@ pub use door::{Arrival, Door, HAND_OVER_PATH, HAND_OVER_VERSION, protocol, versi
 pub(crate) use handlers::METRICS_TYPE;
 pub use socket::{ControlSocket, Kept, SocketError, bind_socket, probe};
 
+use crate::http::{FleetView, Source};
 use crate::mesh::Mesh;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -42,14 +43,24 @@ struct Server {
     stop: CancellationToken,
     door: Option<Door>,
     path: PathBuf,
+    /// What the whole of this host is told from.
+    source: Arc<Source>,
 }
 
 /// Serves until `stop`; then lets running answers end, for at most two seconds, and removes the socket. A mesh that
 /// another process took over is answered for until `stop` all the same, on connections that are open already, and the
-/// socket stays where it is. `door`: where processes are told that want to take over; `None` turns them away.
-pub async fn serve(socket: ControlSocket, mesh: Arc<Mesh>, stop: CancellationToken, door: Option<Door>) {
+/// socket stays where it is. `door`: where processes are told that want to take over; `None` turns them away. `fleet`: the
+/// adapters that the overview tells beside the mesh.
+pub async fn serve(
+    socket: ControlSocket,
+    mesh: Arc<Mesh>,
+    stop: CancellationToken,
+    door: Option<Door>,
+    fleet: Option<FleetView>,
+) {
     let connections = TaskTracker::new();
-    let server = Server { mesh: mesh.clone(), stop: stop.clone(), door, path: socket.path().to_owned() };
+    let source = Arc::new(Source::new(&mesh, mesh.ledger().clone(), fleet));
+    let server = Server { mesh: mesh.clone(), stop: stop.clone(), door, path: socket.path().to_owned(), source };
     let mut reserve = spare();
     loop {
         let accepted = tokio::select! {

@@ -51,6 +51,13 @@ async fn an_http_adapter_has_a_hostname_and_gives_way_to_the_mesh() {
     let listed = format!("\"address\":\"http://shop-api.localhost:{router}\"");
     assert!(index.contains(&listed) && index.contains("\"id\":\"fleet/db/me\""), "{index}");
 
+    // The fleet as a picture, and the story of a route one click away.
+    let own = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: stado.localhost\r\nConnection: close\r\n\r\n");
+    let picture = answer_to(router, &own("/fleet.svg")).await;
+    assert!(picture.contains("image/svg+xml") && picture.contains("<a href=\"/story?id=fleet/db/me\""), "{picture}");
+    let story = answer_to(router, &own("/story?id=fleet/shop.api/me")).await;
+    assert!(story.contains("shop.api for me is ready") && story.contains("the directory places it here"), "{story}");
+
     // The service moves: the next request goes where it is.
     let moved = web("moved").await;
     host.push(&host.registry(2, &adapters, &services(moved))).await;

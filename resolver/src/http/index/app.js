@@ -85,8 +85,11 @@
   const draw = (entry) => {
     const row = entry.now;
     const line = make('tr', row.state);
-    const name = make('th', '', row.name);
+    const name = make('th');
     name.scope = 'row';
+    const told = make('a', '', row.name);
+    told.href = '/story?id=' + encodeURIComponent(row.id);
+    name.append(told);
     if (row.from === 'fleet') name.append(make('span', 'tag', 'fleet'));
     if (row.consumer) name.append(make('span', 'soft', 'for ' + row.consumer));
     const state = make('td');
@@ -144,6 +147,27 @@
     if (node.textContent !== text) node.textContent = text;
   };
 
+  // The picture is made by the daemon; it is fetched again when a route or its host changed.
+  let drawn;
+  const picture = () => {
+    const old = document.getElementById('picture');
+    if (!old) return;
+    const ways = [...rows.values()].filter(({ now }) => now.from === 'fleet');
+    const key = ways.map(({ now }) => [now.id, now.state, now.place, now.reason].join(' ')).sort().join('\n');
+    if (key === drawn) return;
+    const first = drawn === undefined;
+    drawn = key;
+    if (first) return;
+    const request = new XMLHttpRequest();
+    request.responseType = 'document';
+    request.addEventListener('load', () => {
+      const made = request.responseXML && request.responseXML.documentElement;
+      if (made && made.id === 'picture' && !old.contains(document.activeElement)) old.replaceWith(document.importNode(made, true));
+    });
+    request.open('GET', '/fleet.svg');
+    request.send();
+  };
+
   const take = (update) => {
     if (update.whole) {
       const ids = new Set(update.rows.map((row) => row.id));
@@ -163,6 +187,7 @@
     place();
     sift();
     summary();
+    picture();
   };
 
   const stream = new EventSource('/events');

@@ -1,9 +1,10 @@
 //! The index without a script: a table that a browser, a screen reader or a terminal can read as it is.
 use super::super::page::{escape, shown};
+use super::picture::story;
 use super::row::Row;
 
-/// The page. The script takes over the same table and keeps it true.
-pub(super) fn page(rows: &[Row]) -> String {
+/// The page. The script takes over the same table and keeps it true. `picture`: the fleet, or nothing.
+pub(super) fn page(rows: &[Row], picture: &str) -> String {
     let lines: String = rows.iter().map(line).collect();
     let none = "<tr class=\"none\"><td colspan=\"7\">No service yet. Register one in a terminal:<br>\
                 <code>stado service register --name web --kind http --backend 127.0.0.1:3000</code></td></tr>\n";
@@ -18,7 +19,7 @@ pub(super) fn page(rows: &[Row]) -> String {
          <p id=\"summary\" role=\"status\">{summary}</p>\n\
          <label id=\"search\" hidden>Find <input id=\"filter\" type=\"search\" autocomplete=\"off\" spellcheck=\"false\" \
          placeholder=\"name, address, reason\"><kbd>/</kbd></label>\n\
-         <p id=\"live\" hidden></p>\n</header>\n<main id=\"services\" tabindex=\"-1\">\n<table>\n\
+         <p id=\"live\" hidden></p>\n</header>\n<main id=\"services\" tabindex=\"-1\">\n{fleet}<table>\n\
          <caption>Services of this machine and where each stands now</caption>\n\
          <thead><tr><th scope=\"col\">Service</th><th scope=\"col\">State</th><th scope=\"col\">Address</th>\
          <th scope=\"col\">Stands at</th><th scope=\"col\">Since</th><th scope=\"col\">Traffic</th>\
@@ -27,6 +28,11 @@ pub(super) fn page(rows: &[Row]) -> String {
          <a href=\"/services.json\">The same as JSON</a></footer>\n</body>\n</html>\n",
         summary = escape(&summary(rows)),
         none = if rows.is_empty() { none } else { "" },
+        fleet = if picture.is_empty() {
+            String::new()
+        } else {
+            format!("<figure>\n{picture}<figcaption>Each route leads to its story</figcaption>\n</figure>\n")
+        },
     )
 }
 
@@ -42,10 +48,11 @@ fn line(row: &Row) -> String {
         if row.reason.is_empty() { String::new() } else { format!("<span class=\"why\">{}</span>", of(&row.reason)) };
     let error = row.last_error.as_ref().map(|error| format!("{}<br>{}", time(&error.at), of(&error.cause)));
     format!(
-        "<tr class=\"{state}\"><th scope=\"row\">{name}{badge}{consumer}</th>\
+        "<tr class=\"{state}\"><th scope=\"row\"><a href=\"{story}\">{name}</a>{badge}{consumer}</th>\
          <td><span class=\"state\">{state}</span>{reason}</td><td>{address}</td><td><code>{place}</code></td>\
          <td>{since}</td><td>{traffic}</td><td class=\"error\">{error}</td></tr>\n",
-        state = row.state,
+        story = story(row),
+        state = of(&row.state),
         name = of(&row.name),
         address = address(&row.address),
         place = of(&row.place),

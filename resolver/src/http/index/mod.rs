@@ -1,17 +1,19 @@
 //! The index at `http://stado.localhost:<port>/`: what is served on this machine, where each service stands now, since when,
 //! and its last error.
 //!
-//! [`rows`] collects, [`draw`] makes the page that needs no script, [`feed`] sends what changes to the script that is served
-//! beside it. Nothing here changes anything; [`guard`] refuses requests that another site's page made (design, rule 7).
+//! [`rows`] collects, [`draw`] makes the page that needs no script, [`picture`] the fleet in it, [`story`] the page of one route,
+//! [`feed`] sends what changes to the script that is served beside it. Nothing here changes anything; [`guard`] refuses requests that another site's page made (design, rule 7).
 mod draw;
 mod feed;
 mod guard;
+mod picture;
 mod row;
 mod rows;
+mod story;
 #[cfg(test)]
 mod tests;
 
-pub use rows::FleetView;
+pub use rows::{FleetView, Source};
 
 use super::own::{Own, OwnAnswer, OwnBody, OwnRequest, OwnResponse};
 use super::page::{self, Form, Problem};
@@ -19,7 +21,6 @@ use crate::conn::ledger::Ledger;
 use crate::mesh::Mesh;
 use bytes::Bytes;
 use feed::Feeds;
-use rows::Source;
 use std::sync::Arc;
 
 const SCRIPT: &str = include_str!("app.js");
@@ -40,8 +41,7 @@ pub struct Index {
 impl Index {
     /// Over the services of `mesh` and the adapters of `fleet`, with connections counted in `ledger`.
     pub fn new(mesh: &Arc<Mesh>, ledger: Ledger, fleet: Option<FleetView>) -> Self {
-        let source = Source { mesh: Arc::downgrade(mesh), sites: mesh.sites(), ledger, fleet };
-        Self { source: Arc::new(source), feeds: Feeds::default() }
+        Self { source: Arc::new(Source::new(mesh, ledger, fleet)), feeds: Feeds::default() }
     }
 
     fn respond(&self, request: &OwnRequest) -> OwnResponse {
@@ -52,6 +52,8 @@ impl Index {
             "/" => self.page(request),
             "/services.json" => full(200, "application/json", self.json()),
             "/events" => self.events(request),
+            "/story" => self.story(request),
+            "/fleet.svg" => full(200, "image/svg+xml", self.picture()),
             "/app.js" => full(200, "text/javascript; charset=utf-8", SCRIPT.into()),
             "/app.css" => full(200, "text/css; charset=utf-8", STYLE.into()),
             "/icon.svg" | "/favicon.ico" => full(200, "image/svg+xml", ICON.into()),
@@ -62,11 +64,26 @@ impl Index {
     fn page(&self, request: &OwnRequest) -> OwnResponse {
         let form = page::choose(request.header("accept"));
         let body = match form {
-            Form::Html => draw::page(&self.source.rows()),
+            Form::Html => draw::page(&self.source.rows(), &self.picture()),
             Form::Json => self.json(),
             Form::Text => draw::text(&self.source.rows()),
         };
         full(200, form.content_type(), body)
+    }
+
+    fn picture(&self) -> String {
+        picture::svg(self.source.scene().as_ref(), &self.source.rows())
+    }
+
+    fn story(&self, request: &OwnRequest) -> OwnResponse {
+        let form = page::choose(request.header("accept"));
+        match story::asked(&request.query).and_then(|id| self.source.story(&id)) {
+            Some(story) => full(200, form.content_type(), story.told(form, jiff::Timestamp::now())),
+            None => {
+                let text = "404 Not Found\n\nno such service is known now; all are listed at /\n";
+                full(404, Form::Text.content_type(), text.into())
+            }
+        }
     }
 
     fn json(&self) -> String {

@@ -107,7 +107,7 @@ async fn everything_is_served_from_here_under_a_strict_policy() {
     let home = Home::new();
     let mesh = home.start();
     let index = Index::new(&mesh, context().ledger, None);
-    for path in ["/", "/app.js", "/app.css", "/icon.svg", "/services.json", "/nothing"] {
+    for path in ["/", "/app.js", "/app.css", "/icon.svg", "/services.json", "/story?id=x", "/fleet.svg", "/nothing"] {
         let answer = index.respond(&ask(path, &[("Accept", "text/html")]));
         let policy = answer.headers.iter().find(|(name, _)| *name == "Content-Security-Policy").unwrap().1.clone();
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
@@ -131,10 +131,10 @@ async fn what_others_wrote_is_text_in_every_row() {
         place: evil.into(),
         reason: evil.into(),
         since: evil.into(),
-        last_error: Some(row::Failure { at: evil.into(), cause: evil.into() }),
+        last_error: Some(stado_fleet::wire::LastError { at: evil.into(), cause: evil.into() }),
         ..row::Row::default()
     };
-    let html = draw::page(std::slice::from_ref(&row));
+    let html = draw::page(std::slice::from_ref(&row), "");
     assert_eq!(html.matches("<script").count(), 1, "{html}");
     assert!(!html.contains('\u{1b}') && !draw::text(&[row]).contains('\u{1b}'));
     drop(mesh);
@@ -177,4 +177,38 @@ async fn readers_are_bounded_and_none_keeps_the_daemon_alive() {
     drop(mesh);
     let last = streams.first_mut().unwrap();
     while last.recv().await.is_some() {}
+}
+
+#[tokio::test]
+async fn the_overview_has_every_service_with_its_counters_and_the_router() {
+    let home = Home::new();
+    let mesh = home.start();
+    mesh.set_router(crate::http::Listening { http: Some(8088), ..crate::http::Listening::default() });
+    register(&mesh, "checkout.db").await;
+    let source = Source::new(&mesh, context().ledger, None);
+    let seen = source.overview();
+    assert_eq!(seen.router.index.as_deref(), Some("http://stado.localhost:8088/"));
+    assert_eq!((seen.router.http, seen.router.https, seen.pid), (Some(8088), None, std::process::id()));
+    let row = seen.services.first().unwrap();
+    assert_eq!((row.name.as_str(), row.state.as_str(), row.from.as_str()), ("checkout.db", "ready", "mesh"));
+    drop(mesh);
+    assert!(source.overview().services.is_empty(), "a daemon is kept alive");
+}
+
+#[tokio::test]
+async fn the_story_of_a_service_is_one_click_away() {
+    let home = Home::new();
+    let mesh = home.start();
+    let tcp = register(&mesh, "checkout.db").await.frontend.endpoint();
+    let index = Index::new(&mesh, mesh.ledger().clone(), None);
+    let html = text(index.respond(&ask("/", &[("Accept", "text/html")])));
+    assert!(
+        html.contains("<a href=\"/story?id=mesh/checkout.db\">checkout.db</a>") && !html.contains("<svg"),
+        "{html}"
+    );
+    let story = |id: &str| index.respond(&OwnRequest { query: format!("id={id}"), ..ask("/story", &[]) });
+    let told = text(story("mesh/checkout.db"));
+    assert!(told.starts_with("checkout.db is ready since ") && told.contains(&tcp), "{told}");
+    assert!(told.contains("its producer listens at 127.0.0.1:9"), "{told}");
+    assert_eq!((story("mesh/nothing").status, story("%zz").status), (404, 404));
 }

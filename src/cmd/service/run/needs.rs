@@ -1,6 +1,7 @@
 //! Dependencies: waited for, and named to the program in its environment.
 use crate::client::Api;
 use crate::cmd::service::resolve::{address, unavailable, until_ready};
+use crate::cmd::service::variables;
 use crate::exit::Failure;
 use crate::ui;
 use std::time::Duration;
@@ -22,24 +23,7 @@ pub(super) async fn addresses(
         if service.status != "ready" {
             return Err(unavailable(&service));
         }
-        all.push((variable(name), address(&service)?));
+        all.push((variables::address(name), address(&service)?));
     }
     Ok(all)
-}
-
-/// `checkout.postgres` → `CHECKOUT_POSTGRES_ADDR`.
-fn variable(name: &str) -> String {
-    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("{}_ADDR", name.chars().map(word).collect::<String>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dependency_has_a_variable_that_every_shell_can_read() {
-        assert_eq!(variable("checkout.postgres"), "CHECKOUT_POSTGRES_ADDR");
-        assert_eq!(variable("api-v2"), "API_V2_ADDR");
-    }
 }

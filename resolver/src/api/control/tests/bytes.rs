@@ -297,3 +297,17 @@ async fn a_stop_ends_streams_and_removes_the_socket() {
     server.serving.await.unwrap();
     assert!(!path.exists());
 }
+
+#[tokio::test]
+async fn one_answer_tells_everything_that_this_host_serves() {
+    let server = Server::start();
+    let made = server.mesh.register(crate::mesh::rig::request("x", 9), None).await.unwrap();
+    let answer = server.get("/v1/overview").await;
+    let body = answer.json();
+    let row = &body["services"][0];
+    assert_eq!((answer.status, body["services"].as_array().map(Vec::len)), (200, Some(1)));
+    assert_eq!(row["address"].as_str(), Some(&*made.frontend.endpoint()));
+    assert_eq!((&row["state"], &row["from"], &row["place"]), (&"ready".into(), &"mesh".into(), &"127.0.0.1:9".into()));
+    assert!(body["router"]["reason"].as_str().unwrap().contains("--http-enabled"), "{body}");
+    assert!(row["traffic"]["opened"] == 0 && body["at_ms"].as_i64().unwrap() > 0);
+}

@@ -19,7 +19,7 @@ impl Server {
         let home = Home::new();
         let mesh = home.start();
         let (socket, stop) = (bind_socket(&home.config().socket).unwrap(), CancellationToken::new());
-        let serving = tokio::spawn(serve(socket, mesh.clone(), stop.clone(), None));
+        let serving = tokio::spawn(serve(socket, mesh.clone(), stop.clone(), None, None));
         Self { home, mesh, stop, serving }
     }
 

@@ -1,0 +1,68 @@
+//! Asks the daemon, the container adapter, the router and the fleet's side, each for itself: one that does not answer is
+//! part of the answer.
+use super::conclude::{Fleet, Seen};
+use crate::args::{DaemonArgs, StatusArgs};
+use crate::client::{Api, Error};
+use crate::cmd::resolver;
+use crate::cmd::service::api as daemon_api;
+use crate::config::{Env, HostConfig};
+use crate::exit::Failure;
+use stado_fleet::fault::Class;
+use stado_fleet::wire::{Overview, Standing};
+
+/// Looks everywhere at once.
+pub(super) async fn look(args: &DaemonArgs, env: &Env) -> Result<Seen, Failure> {
+    let api = daemon_api(args, env)?;
+    let (health, overview, refused, certificates, fleet) = tokio::join!(
+        api.health(),
+        overview(&api),
+        unless_unknown(api.refused()),
+        unless_unknown(api.certificates()),
+        fleet(env)
+    );
+    Ok(Seen {
+        host: HostConfig::whoami(env).unwrap_or_default(),
+        socket: api.socket().display().to_string(),
+        health: health.map_err(|error| error.to_string()),
+        overview: overview.unwrap_or_default(),
+        refused: refused.unwrap_or_default(),
+        certificates: certificates.unwrap_or_default(),
+        fleet,
+    })
+}
+
+/// What a daemon of an earlier version does not know, nobody can say.
+async fn unless_unknown<T: Default>(asked: impl Future<Output = Result<T, Error>>) -> Option<T> {
+    asked.await.ok()
+}
+
+/// Of a daemon of the first version: what its list says.
+async fn overview(api: &Api) -> Option<Overview> {
+    match api.overview().await {
+        Ok(overview) => Some(overview),
+        Err(Error::Api { status: 404 | 405, .. }) => {
+            let services = api.list().await.ok()?.into_iter().map(|service| Standing {
+                id: format!("mesh/{}", service.name),
+                from: "mesh".into(),
+                address: service.frontend.endpoint(),
+                kind: service.kind,
+                state: service.status,
+                since: service.since.unwrap_or_default(),
+                reason: service.reason.or(service.note).unwrap_or_default(),
+                name: service.name,
+                ..Standing::default()
+            });
+            Some(Overview { services: services.collect(), ..Overview::default() })
+        }
+        Err(_) => None,
+    }
+}
+
+/// What `resolver status` says. A home without a fleet has nothing to say there.
+async fn fleet(env: &Env) -> Fleet {
+    match resolver::report(&StatusArgs::default(), env).await {
+        Ok(report) => Fleet::Told(Box::new(report)),
+        Err(failure) if failure.class == Class::NotFound => Fleet::None,
+        Err(failure) => Fleet::Unknown(failure.message),
+    }
+}

@@ -1,0 +1,205 @@
+//! The report for people: what has to be put right, what is worth knowing, then how everything stands.
+use super::conclude::{Report, Trouble, Waiting};
+use crate::cmd::age;
+use crate::ui::clean;
+use jiff::Timestamp;
+use stado_fleet::wire::Standing;
+
+/// Columns of a line.
+const WIDTH: usize = 96;
+/// Services that work and are shown without being asked for; what does not work is always shown.
+const SHOWN: usize = 20;
+
+/// The screen. `all`: every service.
+pub(super) fn text(report: &Report, all: bool) -> String {
+    let now = report.generated_at.parse().unwrap_or(Timestamp::UNIX_EPOCH);
+    let mut lines = vec![headline(report)];
+    for (severity, title) in [("fail", "TO PUT RIGHT"), ("warn", "WORTH KNOWING")] {
+        let of: Vec<&Trouble> = report.troubles.iter().filter(|trouble| trouble.severity == severity).collect();
+        if !of.is_empty() {
+            lines.push(format!("\n{title}"));
+            of.into_iter().for_each(|trouble| lines.extend(told(trouble, now)));
+        }
+    }
+    lines.extend(services(&report.services, now, all));
+    if !report.waits.is_empty() {
+        lines.push("\nWAITING".to_owned());
+        lines.extend(report.waits.iter().map(waiting));
+    }
+    lines.push(String::new());
+    lines.extend(parts(report));
+    lines.join("\n") + "\n"
+}
+
+fn headline(report: &Report) -> String {
+    let of = |severity: &str| report.troubles.iter().filter(|trouble| trouble.severity == severity).count();
+    let things = match (of("fail"), of("warn")) {
+        (0, 0) => "nothing to put right".to_owned(),
+        (0, n) => format!("nothing to put right, {n} worth knowing"),
+        (n, 0) => format!("{n} to put right"),
+        (n, m) => format!("{n} to put right, {m} worth knowing"),
+    };
+    format!("{}: {}, {things}", clean::line(&report.host), report.verdict)
+}
+
+fn told(trouble: &Trouble, now: Timestamp) -> Vec<String> {
+    let since = trouble.since.as_deref().and_then(|since| age_of(since, now)).map(|age| format!(" (since {age})"));
+    let mark = if trouble.severity == "fail" { '!' } else { '-' };
+    let mut lines = wrapped(&format!("  {mark} {}: {}{}", trouble.about, trouble.what, since.unwrap_or_default()), 4);
+    if let Some(fix) = &trouble.fix {
+        lines.extend(wrapped(&format!("    do: {fix}"), 8));
+    }
+    lines
+}
+
+fn age_of(since: &str, now: Timestamp) -> Option<String> {
+    let seconds = now.duration_since(since.parse().ok()?).as_secs();
+    Some(age::span(u64::try_from(seconds).unwrap_or(0)))
+}
+
+fn services(rows: &[Standing], now: Timestamp, all: bool) -> Vec<String> {
+    let of = |state: &str| rows.iter().filter(|row| row.state == state).count();
+    let states = ["unserved", "unavailable", "ready"].into_iter().filter(|state| of(state) > 0);
+    let states: Vec<String> = states.map(|state| format!("{} {state}", of(state))).collect();
+    if rows.is_empty() {
+        let first = "stado service register --name web --backend 127.0.0.1:3000";
+        return vec![format!("\nSERVICES  none yet; the first one: `{first}`")];
+    }
+    let mut lines = vec![format!("\nSERVICES  {}", states.join(", "))];
+    let work = rows.iter().position(|row| row.state == "ready").unwrap_or(rows.len());
+    let shown = if all { rows.len() } else { rows.len().min(work + SHOWN) };
+    let cells: Vec<[String; 4]> = rows.iter().take(shown).map(|row| cells(row, now)).collect();
+    let width = |column: usize| {
+        cells.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let (name, state, address) = (width(0), width(1), width(2));
+    for [a, b, c, rest] in &cells {
+        let line = format!("  {a:name$}  {b:state$}  {c:address$}  {rest}");
+        lines.push(line.trim_end().to_owned());
+    }
+    if shown < rows.len() {
+        lines.push(format!("  … and {} more that are ready: `stado status --all`", rows.len() - shown));
+    }
+    lines
+}
+
+/// Name, state, address, and what there is to say.
+fn cells(row: &Standing, now: Timestamp) -> [String; 4] {
+    let name = if row.consumer.is_empty() { row.name.clone() } else { format!("{} for {}", row.name, row.consumer) };
+    let since = age_of(&row.since, now).map(|age| format!(" ({age})")).unwrap_or_default();
+    let rest = match (&row.last_error, row.state.as_str()) {
+        (Some(error), "ready") => {
+            let age = age_of(&error.at, now).unwrap_or_default();
+            format!("{}; last error {age} ago: {}", row.place, error.cause)
+        }
+        (_, "ready") => format!("{}{}", row.place, traffic(row)),
+        _ => format!("{}{since}", row.reason),
+    };
+    [clean::line(&name), row.state.clone(), clean::line(&row.address), clean::line(&rest)]
+}
+
+fn traffic(row: &Standing) -> String {
+    match (row.traffic.active, row.traffic.requests, row.traffic.opened) {
+        (0, 0, 0) => String::new(),
+        (active, 0, opened) => format!(", {active} open of {opened}"),
+        (active, requests, _) => format!(", {active} open, {requests} requests"),
+    }
+}
+
+fn waiting(wait: &Waiting) -> String {
+    let what = if wait.phase == "answer" { "for an answer from" } else { "to reach" };
+    let client = wait.client.as_ref().map(|client| format!(", client {client}")).unwrap_or_default();
+    let Waiting { service, consumer, waited_seconds, endpoint, host, .. } = wait;
+    let consumer = if consumer.is_empty() { String::new() } else { format!(" for {consumer}") };
+    clean::line(&format!("  {service}{consumer}: {waited_seconds}s {what} {endpoint} on {host}{client}"))
+}
+
+/// A line for each part of the daemon.
+fn parts(report: &Report) -> Vec<String> {
+    let mut lines = vec![daemon(report)];
+    lines.extend(
+        report.daemon.leaving.iter().map(|gone| {
+            format!("          pid {} was taken over and still carries {} stream(s)", gone.pid, gone.streams)
+        }),
+    );
+    let router = &report.router;
+    let at = [("http", router.http), ("https", router.https)];
+    let at: Vec<String> = at.iter().filter_map(|(name, port)| Some(format!("{name} {}", (*port)?))).collect();
+    match &router.index {
+        Some(index) => lines.push(format!("ROUTER    {}, all services at {index}", at.join(", "))),
+        None => lines.push("ROUTER    off".to_owned()),
+    }
+    lines.push(match &report.docker {
+        None => "DOCKER    not watched".to_owned(),
+        Some(engine) if engine.status == "connected" => format!("DOCKER    {} at {}", engine.version, engine.endpoint),
+        Some(engine) => format!("DOCKER    {} at {}", engine.status, engine.endpoint),
+    });
+    lines.extend(fleet(report));
+    lines.iter().map(|line| clean::line(line)).collect()
+}
+
+fn daemon(report: &Report) -> String {
+    match (&report.daemon.version, report.daemon.pid) {
+        (Some(version), Some(pid)) => format!("DAEMON    {version}, pid {pid}, {}", report.daemon.socket),
+        (Some(version), None) => format!("DAEMON    {version}, {}", report.daemon.socket),
+        (None, _) => format!("DAEMON    does not answer at {}", report.daemon.socket),
+    }
+}
+
+fn fleet(report: &Report) -> Vec<String> {
+    let Some(fleet) = &report.fleet else { return vec!["FLEET     none: this host is the mesh alone".to_owned()] };
+    let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let held = match (fleet.generation, fleet.generation_age_seconds) {
+        (Some(generation), Some(age)) => format!("generation {generation}, read {}", age::ago(age)),
+        _ => "no generation held".to_owned(),
+    };
+    let reached = if fleet.authority.reachable { "answers" } else { "does not answer" };
+    let mut lines = vec![format!(
+        "FLEET     {}: {}, {held}, authority {} {reached}",
+        dash(&fleet.target),
+        fleet.state,
+        dash(&fleet.authority.target)
+    )];
+    lines.extend(fleet.links.iter().map(|link| {
+        let rtt = link.rtt_us.map(|us| format!(", {}.{} ms", us / 1000, us % 1000 / 100)).unwrap_or_default();
+        let reason = link.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        format!(
+            "          {} by {} over {}{rtt}, {} stream(s){reason}",
+            link.host, link.carrier, link.path, link.streams
+        )
+    }));
+    lines
+}
+
+/// A line cut at spaces; what goes on is indented.
+fn wrapped(text: &str, indent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let start = text.len() - text.trim_start().len();
+    let mut line = " ".repeat(start);
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_sentence_is_wrapped_under_itself() {
+        let lines = wrapped(&format!("  ! fleet: {}", "word ".repeat(40)), 4);
+        assert!(lines.len() > 1 && lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
+        assert!(lines[0].starts_with("  ! fleet: word") && lines[1].starts_with("    word"));
+    }
+}
