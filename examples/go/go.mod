@@ -1,0 +1,3 @@
+module stado.example/client
+
+go 1.19
