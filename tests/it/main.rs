@@ -71,6 +71,7 @@ mod storage_story;
 mod store_story;
 mod supervision_story;
 mod tls_story;
+mod tutorial;
 mod unserved_story;
 mod vault_keyring;
 mod vault_story;

@@ -5,7 +5,7 @@ use crate::support::program;
 use std::path::Path;
 
 #[test]
-fn the_package_has_programs_pages_completions_and_a_unit_that_work() {
+fn the_package_has_programs_pages_and_completions_that_work() {
     needs!("dpkg-deb");
     let home = Home::new();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/package/build");
@@ -30,12 +30,6 @@ fn the_package_has_programs_pages_completions_and_a_unit_that_work() {
     ] {
         assert!(has(path), "{path} is not in the package");
     }
-    let unit = std::fs::read_to_string(root.join("usr/lib/systemd/user/stado.service")).unwrap();
-    let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/")).unwrap();
-    let words: Vec<&str> = command.split(' ').collect();
-    let help = run(&mut home.command(root.join(words[0]), &[&words[1..], &["--help"]].concat())).ok();
-    assert!(help.stdout.contains("Run the daemon of this host"), "{}", help.stdout);
-
     let version = run(&mut home.command(root.join("usr/bin/stado"), &["--version"])).ok().stdout;
     for told in ["stado ", "commit ", "profile ", "target ", "compiler rustc "] {
         assert!(version.contains(told), "{told:?} in {version}");
