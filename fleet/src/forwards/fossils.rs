@@ -130,7 +130,7 @@ fn line(path: &Path) -> String {
 
 fn remove(path: &Path) -> std::io::Result<()> {
     match std::fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => Err(std::io::Error::other("it is not a regular file")),
+        Ok(found) if !found.is_file() => Err(std::io::Error::other("it is no longer a regular file")),
         Ok(_) => std::fs::remove_file(path),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(e),
