@@ -32,6 +32,31 @@ impl Blame {
     }
 }
 
+/// Where on the way from a client to its service something failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hop {
+    /// This host: the address that the client connects to has nothing to go on with.
+    Adapter,
+    /// The SSH session to the service's host, or what should carry one.
+    Session,
+    /// The channel in a session that stands: refused, or not answered.
+    Channel,
+    /// The service itself, on its own host.
+    Service,
+}
+
+impl Hop {
+    /// One word, as the published files and `resolver status` say it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Adapter => "adapter",
+            Self::Session => "session",
+            Self::Channel => "channel",
+            Self::Service => "service",
+        }
+    }
+}
+
 /// The class of a failure, as the fleet contract (§6) names it. Decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {

@@ -143,6 +143,10 @@ pub struct StatusArgs {
     /// One JSON document
     #[arg(long)]
     pub json: bool,
+    /// Show it again every so many seconds until it is ended; with --json one document a line
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "2",
+          value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub watch: Option<u64>,
 }
 
 /// `resolver resolve`.

@@ -47,6 +47,17 @@ impl Fleet {
         copy_may_answer: bool,
         patience: Option<Duration>,
     ) -> Result<Answer, Failure> {
+        let answer = self.read_quietly(copy_may_answer, patience).await?;
+        answer.notices.iter().for_each(ui::note);
+        Ok(answer)
+    }
+
+    /// As [`Fleet::read_within`], and says nothing.
+    pub(crate) async fn read_quietly(
+        &self,
+        copy_may_answer: bool,
+        patience: Option<Duration>,
+    ) -> Result<Answer, Failure> {
         let me = match self.me_before_reading() {
             Some(me) => Some(me),
             // A host that was replaced as the authority has no copy, and its own store tells whom it follows.
@@ -63,9 +74,7 @@ impl Fleet {
             copy_may_answer,
             patience,
         };
-        let answer = authority::read_for_verbs(reading, Timestamp::now()).await?;
-        answer.notices.iter().for_each(ui::note);
-        Ok(answer)
+        Ok(authority::read_for_verbs(reading, Timestamp::now()).await?)
     }
 
     /// Where the registry is read and written. A copy that cannot be read names nobody, and never founds a second fleet.
@@ -122,12 +131,23 @@ impl Fleet {
         Ok(ledger::publisher(&self.host.published)?)
     }
 
-    /// As [`Fleet::publisher`], for verbs that can do without: files that cannot be read are said, and count as none.
+    /// As [`Fleet::publisher`], for verbs that can do without: files that cannot be read are said.
     pub(crate) fn publisher_if_readable(&self) -> Publisher {
-        self.publisher().unwrap_or_else(|failure| {
-            ui::note(format_args!("what this host's resolver has published is not known: {}", failure.message));
-            Publisher::Never
-        })
+        let unknown = |why: &str| {
+            ui::note(format_args!("what this host's resolver has published is not known: {why}"));
+        };
+        match self.publisher() {
+            Ok(publisher) => {
+                if let Some(why) = publisher.unreadable_sentence() {
+                    unknown(&why);
+                }
+                publisher
+            }
+            Err(failure) => {
+                unknown(&failure.message);
+                Publisher::Never { starting: None }
+            }
+        }
     }
 
     /// The port that an adapter without a declared bind was given: by the running resolver, else as remembered.

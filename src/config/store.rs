@@ -142,7 +142,8 @@ mod tests {
         // Fleet contract §8, failure 28.
         let settings = r#"{"storage":{"backend":"stado","stado":{"url":"stado://service/objects?consumer=me","token_file":"~/t"}}}"#;
         let (_, error) = sentence(settings).await;
-        assert!(error.contains("publishes no such adapter; see `stado resolver status`"), "{error}");
+        assert!(error.contains("is an adapter's, and no resolver has published state at "), "{error}");
+        assert!(error.ends_with("see `stado resolver status`"), "{error}");
     }
 
     #[tokio::test]

@@ -23,6 +23,16 @@ fn written(mut out: impl Write, bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
+/// Writes text to standard output, and whether there is still somebody who reads it.
+pub fn shown(text: &str) -> Result<bool, Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(Failure::here(format!("cannot write standard output: {e}"))),
+    }
+}
+
 /// Writes one line to standard output.
 pub fn line(text: impl std::fmt::Display) -> Result<(), Failure> {
     print(&format!("{text}\n"))

@@ -49,6 +49,7 @@ mod overview_story;
 mod package_story;
 mod placement_faults;
 mod placement_story;
+mod published_story;
 mod readme;
 mod registry_faults;
 mod registry_story;

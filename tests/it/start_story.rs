@@ -112,9 +112,22 @@ fn connect_gives_out_no_address_that_the_resolver_calls_unserved_and_does_withou
     let connect = ["service", "directory", "connect", "echo", "--no-verify"];
     let refused = home.stado(&connect).exits(69);
     assert!(refused.stdout.is_empty() && refused.stderr.contains("does not serve"), "{}", refused.stderr);
+    let tried = |home: &Home| home.stado(&connect[..4]).exits(69).stderr;
+    let pid = state(home)["pid"].clone();
+    let wanted = format!(
+        "echo is placed on authority and did not answer at tcp://127.0.0.1:{at}: this host's resolver (pid {pid}) does not serve \
+         127.0.0.1:{at} for echo/shop: could not bind 127.0.0.1:{at}: "
+    );
+    assert!(tried(home).contains(&wanted), "a stranger that accepts is no answer: {}", tried(home));
     drop(stranger);
     fleet.host("workstation").ready();
     fleet.host("workstation").stop();
+    let gone = tried(&fleet.host("workstation").home);
+    let wanted = format!(
+        "did not answer at tcp://127.0.0.1:{at}: Connection refused (os error 111); the resolver that published this host's \
+         state (pid {pid}, state stopped at "
+    );
+    assert!(gone.contains(&wanted), "{gone}");
     let home = &fleet.host("workstation").home;
     home.write(".stado/resolver-state.json", "{ this is not a state");
     let given = home.stado(&connect).ok();

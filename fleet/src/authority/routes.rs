@@ -1,7 +1,7 @@
 //! What this host's resolver has published, for the client of an object API that may be behind it (fleet contract §2.1,
 //! §4.9).
 use crate::last_good::LastGood;
-use crate::ledger::{self, PublishedPaths};
+use crate::ledger::{self, PublishedPaths, Publisher};
 use crate::name::TargetName;
 use crate::store::object::Routes;
 use jiff::Timestamp;
@@ -26,9 +26,13 @@ impl Routes for PublishedRoutes {
             state.adapters.iter().find(|a| a.service == service && a.consumer == consumer)?.bind.parse().ok()
         });
         serves.ok_or_else(|| {
+            let why = match &publisher {
+                Publisher::Alive(_) => "this host's resolver publishes no such adapter".to_owned(),
+                gone => gone.why_refused(service, consumer, "", &self.published.state).unwrap_or_default(),
+            };
             format!(
-                "the address stado://service/{service} for consumer {consumer} is an adapter's, and this host's resolver \
-                 publishes no such adapter; see `stado resolver status`"
+                "the address stado://service/{service} for consumer {consumer} is an adapter's, and {why}; see `stado \
+                 resolver status`"
             )
         })
     }

@@ -1,12 +1,16 @@
-//! The published files' types and their readers: state, waits, answers (fleet contract §4.6–4.8).
+//! The published files' types and their readers: state, waits, answers (fleet contract §4.6–4.8), routes.
 mod publisher;
 mod read;
 mod refused;
+mod routes;
+mod silence;
 mod waits;
 
 pub use publisher::{Publisher, never_sentence, publisher};
-pub use read::{answers, waits};
+pub use read::{answers, routes, waits};
 pub use refused::RefusedRegistry;
+pub use routes::{RouteFailure, RouteState};
+pub use silence::{BEAT, behind_sentence, hung_sentence, unanswered_sentence};
 pub use waits::{Held, blockers, held, overdue, wait_sentence, waited_seconds};
 
 pub use crate::wire::Leaving;
@@ -26,6 +30,8 @@ pub struct PublishedPaths {
     pub waiting: PathBuf,
     /// `resolver-answers.json`.
     pub answers: PathBuf,
+    /// `resolver-routes.json` (an addition of Stado).
+    pub routes: PathBuf,
 }
 impl PublishedPaths {
     /// Derives all from the state file's path.
@@ -35,6 +41,7 @@ impl PublishedPaths {
             lock: state.with_file_name("resolver-state.lock"),
             waiting: state.with_file_name("resolver-waiting.json"),
             answers: state.with_file_name("resolver-answers.json"),
+            routes: state.with_file_name("resolver-routes.json"),
         }
     }
 }
@@ -59,6 +66,10 @@ pub struct ResolverState {
     /// When that process took the lock; tells a restart under the same pid (an addition of Stado).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
+    /// Version of the publishing program; one that names it writes the file anew every [`BEAT`] at the latest (an addition of
+    /// Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// `starting`, `serving`, `backing_off`, `failed`.
     #[serde(deserialize_with = "null_is_missing")]
     pub state: String,

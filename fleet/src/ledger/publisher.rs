@@ -7,7 +7,10 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Publisher {
     /// No state file.
-    Never,
+    Never {
+        /// A process that holds the lock and has not published yet.
+        starting: Option<u32>,
+    },
     /// The lock is held by the pid that published.
     Alive(ResolverState),
     /// Nobody holds the lock, or another pid does: the state's publisher is gone.
@@ -17,12 +20,22 @@ pub enum Publisher {
         /// Another process that holds the lock and has not published yet.
         replaced_by: Option<u32>,
     },
+    /// There is a state file that nobody can read.
+    Unreadable {
+        /// Why, naming the file.
+        why: String,
+        /// Whether a resolver holds the lock, and its pid where the lock names it.
+        holder: Option<Option<u32>>,
+    },
 }
 
-/// Reads state and lock together.
+/// Reads state and lock together. An error is one of the lock.
 pub fn publisher(paths: &PublishedPaths) -> Result<Publisher, DiskError> {
     let mut seen = look(paths)?;
-    if matches!(seen, Publisher::Dead { replaced_by: Some(_), .. }) {
+    if !matches!(
+        seen,
+        Publisher::Alive(_) | Publisher::Dead { replaced_by: None, .. } | Publisher::Never { starting: None }
+    ) {
         // The new process may have published between the read of the state and the look at the lock.
         seen = look(paths)?;
     }
@@ -30,10 +43,15 @@ pub fn publisher(paths: &PublishedPaths) -> Result<Publisher, DiskError> {
 }
 
 fn look(paths: &PublishedPaths) -> Result<Publisher, DiskError> {
-    let Some(state) = read::state(paths)? else { return Ok(Publisher::Never) };
-    Ok(match Lock::holder(&paths.lock)? {
-        Some(Some(pid)) if pid == state.pid || Some(pid) == state.took_over_from => Publisher::Alive(state),
-        holder => Publisher::Dead { state, replaced_by: holder.flatten() },
+    let read = read::state(paths);
+    let holder = Lock::holder(&paths.lock)?;
+    Ok(match (read, holder) {
+        (Err(why), holder) => Publisher::Unreadable { why, holder },
+        (Ok(None), holder) => Publisher::Never { starting: holder.flatten() },
+        (Ok(Some(state)), Some(Some(pid))) if pid == state.pid || Some(pid) == state.took_over_from => {
+            Publisher::Alive(state)
+        }
+        (Ok(Some(state)), holder) => Publisher::Dead { state, replaced_by: holder.flatten() },
     })
 }
 
@@ -46,6 +64,14 @@ impl Publisher {
         }
     }
 
+    /// The state that was published last, whether or not its publisher still runs.
+    pub fn last(&self) -> Option<&ResolverState> {
+        match self {
+            Self::Alive(state) | Self::Dead { state, .. } => Some(state),
+            Self::Never { .. } | Self::Unreadable { .. } => None,
+        }
+    }
+
     /// The sentence of a dead publisher (§4.10).
     pub fn dead_sentence(&self) -> Option<String> {
         match self {
@@ -54,6 +80,28 @@ impl Publisher {
                  has published since; its listeners went with it",
                 state.pid, state.state, state.updated_at
             )),
+            _ => None,
+        }
+    }
+
+    /// The sentence for a resolver that runs and has said nothing yet.
+    pub fn starting_sentence(&self) -> Option<String> {
+        match self {
+            Self::Never { starting: Some(pid) } | Self::Dead { replaced_by: Some(pid), .. } => Some(format!(
+                "another resolver (pid {pid}) holds the lock and has published nothing yet: it is starting, or it hangs"
+            )),
+            _ => None,
+        }
+    }
+
+    /// The sentence for a state that cannot be read.
+    pub fn unreadable_sentence(&self) -> Option<String> {
+        match self {
+            Self::Unreadable { why, holder } => Some(match holder {
+                Some(Some(pid)) => format!("{why}; a resolver runs (pid {pid}) and writes it anew with its next read"),
+                Some(None) => format!("{why}; a resolver runs and writes it anew with its next read"),
+                None => format!("{why}; no resolver runs"),
+            }),
             _ => None,
         }
     }
@@ -92,8 +140,9 @@ impl Publisher {
     /// that it is served. `state_file` is named when no resolver ever published.
     pub fn why_refused(&self, service: &str, consumer: &str, bind: &str, state_file: &Path) -> Option<String> {
         let state = match self {
-            Self::Never => return Some(never_sentence(state_file)),
-            Self::Dead { .. } => return self.dead_sentence(),
+            Self::Never { .. } => return Some(with(never_sentence(state_file), self.starting_sentence())),
+            Self::Dead { .. } => return self.dead_sentence().map(|dead| with(dead, self.starting_sentence())),
+            Self::Unreadable { .. } => return self.unreadable_sentence(),
             Self::Alive(state) => state,
         };
         if let Some(sentence) = self.why_unserved(service, consumer, bind) {
@@ -115,6 +164,11 @@ pub fn never_sentence(state_file: &Path) -> String {
         "no resolver has published state at {}: nothing has served here since that file was last removed",
         state_file.display()
     )
+}
+
+/// One sentence, and another where there is one.
+fn with(sentence: String, more: Option<String>) -> String {
+    more.map_or(sentence.clone(), |more| format!("{sentence}; {more}"))
 }
 
 fn reason_or_none(reason: Option<&str>) -> &str {

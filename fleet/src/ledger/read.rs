@@ -1,18 +1,16 @@
 //! Readers of the published files.
-use super::{AnswersFile, PublishedPaths, ResolverState, Wait};
-use crate::disk::{self, DiskError};
+use super::{AnswersFile, PublishedPaths, ResolverState, RouteState, Wait};
+use crate::disk;
 use std::path::Path;
 
 /// Largest published file that is read: far above 10,000 rows.
 const LARGEST: u64 = 64 << 20;
 
-/// Reads the state file; `None` when there is none.
-pub(super) fn state(paths: &PublishedPaths) -> Result<Option<ResolverState>, DiskError> {
-    let Some(bytes) = disk::read(&paths.state, LARGEST)? else { return Ok(None) };
-    serde_json::from_slice(&bytes).map(Some).map_err(|e| DiskError {
-        step: "read",
-        path: paths.state.clone(),
-        source: std::io::Error::new(std::io::ErrorKind::InvalidData, e),
+/// Reads the state file; `None` when there is none. A sentence when it cannot be read.
+pub(super) fn state(paths: &PublishedPaths) -> Result<Option<ResolverState>, String> {
+    let Some(bytes) = whole("the resolver's state", &paths.state)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(|e| {
+        format!("the resolver's state at {} is not the state this build writes: {e}", paths.state.display())
     })
 }
 
@@ -34,6 +32,14 @@ pub fn answers(paths: &PublishedPaths) -> Result<AnswersFile, String> {
     let Some(bytes) = whole("the resolver's answers file", &paths.answers)? else { return Ok(AnswersFile::new()) };
     serde_json::from_slice(&bytes).map_err(|e| {
         format!("the resolver's answers file at {} is not the file this build writes: {e}", paths.answers.display())
+    })
+}
+
+/// Reads the routes file; empty when there is none. A sentence when it cannot be read.
+pub fn routes(paths: &PublishedPaths) -> Result<Vec<RouteState>, String> {
+    let Some(bytes) = whole("the resolver's routes file", &paths.routes)? else { return Ok(Vec::new()) };
+    serde_json::from_slice(&bytes).map_err(|e| {
+        format!("the resolver's routes file at {} is not the file this build writes: {e}", paths.routes.display())
     })
 }
 

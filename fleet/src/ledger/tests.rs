@@ -53,7 +53,7 @@ fn an_older_state_with_nulls_and_gaps_is_read() {
 fn a_state_counts_only_while_its_publisher_holds_the_lock() {
     let home = tempfile::tempdir().unwrap();
     let paths = paths(&home);
-    assert_eq!(publisher(&paths).unwrap(), Publisher::Never);
+    assert_eq!(publisher(&paths).unwrap(), Publisher::Never { starting: None });
 
     let mut state: ResolverState = serde_json::from_str(CONTRACT_STATE).unwrap();
     publish(&paths.state, &serde_json::to_vec(&state).unwrap()).unwrap();
@@ -68,6 +68,12 @@ fn a_state_counts_only_while_its_publisher_holds_the_lock() {
     let LockAttempt::Held(_lock) = Lock::try_exclusive(&paths.lock, true).unwrap() else { panic!("free") };
     let me = std::process::id();
     assert_eq!(publisher(&paths).unwrap(), Publisher::Dead { state: state.clone(), replaced_by: Some(me) });
+    assert_eq!(
+        publisher(&paths).unwrap().starting_sentence().unwrap(),
+        format!(
+            "another resolver (pid {me}) holds the lock and has published nothing yet: it is starting, or it hangs"
+        )
+    );
     state.pid = me;
     publish(&paths.state, &serde_json::to_vec(&state).unwrap()).unwrap();
     assert_eq!(publisher(&paths).unwrap(), Publisher::Alive(state));
@@ -104,7 +110,53 @@ fn a_refused_connection_is_explained_by_the_published_state() {
         "this host's resolver (pid 4242, state failed at 2026-10-20T10:00:00.123456+00:00) holds no listener: \
          it has published no reason"
     );
-    assert!(Publisher::Never.why_refused("a", "b", "c", file).unwrap().contains("/h/resolver-state.json"));
+    let never = |starting| Publisher::Never { starting }.why_refused("a", "b", "c", file).unwrap();
+    assert!(never(None).contains("/h/resolver-state.json") && !never(None).contains("pid"));
+    assert!(never(Some(7)).contains("last removed; another resolver (pid 7) holds the lock"));
+    let replaced = Publisher::Dead { state, replaced_by: Some(7) }.why_refused("brama", "lem", "x", file).unwrap();
+    assert!(replaced.contains("went with it; another resolver (pid 7)"), "{replaced}");
+}
+
+#[test]
+fn a_state_that_cannot_be_read_is_told_and_the_lock_says_whether_anybody_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let paths = paths(&home);
+    publish(&paths.state, b"{ no state").unwrap();
+    let shown = paths.state.display().to_string();
+    let dead = publisher(&paths).unwrap();
+    let said = dead.unreadable_sentence().unwrap();
+    assert!(
+        said.starts_with(&format!("the resolver's state at {shown} is not the state this build writes: ")),
+        "{said}"
+    );
+    assert!(said.ends_with("; no resolver runs"), "{said}");
+    assert_eq!(dead.why_refused("a", "b", "c", &paths.state), Some(said));
+    let LockAttempt::Held(_lock) = Lock::try_exclusive(&paths.lock, true).unwrap() else { panic!("free") };
+    let said = publisher(&paths).unwrap().unreadable_sentence().unwrap();
+    assert!(said.contains(&format!("; a resolver runs (pid {})", std::process::id())), "{said}");
+    publish(&paths.state, br#"{"pid":"seven"}"#).unwrap();
+    assert!(publisher(&paths).unwrap().last().is_none());
+    std::fs::remove_file(&paths.state).unwrap();
+    assert_eq!(publisher(&paths).unwrap(), Publisher::Never { starting: Some(std::process::id()) });
+    std::fs::create_dir(&paths.state).unwrap();
+    let said = publisher(&paths).unwrap().unreadable_sentence().unwrap();
+    assert!(
+        said.starts_with(&format!("the resolver's state at {shown} cannot be read: it is not a regular file")),
+        "{said}"
+    );
+}
+
+#[test]
+fn routes_are_an_array_and_a_foreign_file_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let paths = paths(&home);
+    assert!(routes(&paths).unwrap().is_empty());
+    publish(&paths.routes, br#"[{"service":"brama","consumer":"lem","later":1,"last_failure":{"hop":"channel"}}]"#)
+        .unwrap();
+    let read = routes(&paths).unwrap();
+    assert_eq!((read[0].service.as_str(), read[0].last_failure.as_ref().unwrap().hop.as_str()), ("brama", "channel"));
+    publish(&paths.routes, b"{}").unwrap();
+    assert!(routes(&paths).unwrap_err().contains("resolver-routes.json is not the file this build writes"));
 }
 
 #[test]

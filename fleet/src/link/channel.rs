@@ -31,15 +31,16 @@ pub(super) async fn open(
         let channel = seat.session.handle.channel_open_direct_tcpip(host, port, "127.0.0.1", 0).await;
         channel.map(|channel| ChannelStream::new(channel, seat))
     });
-    let refused = |class, why: String| {
+    let refused = |stage, why: String| {
         let sentence = format!("SSH destination {} refused channel to {endpoint}: {why}", session.destination);
-        OpenError::Failed(LinkError::new(Stage::Open, class, sentence))
+        OpenError::Failed(LinkError::new(stage, Class::Refused, sentence))
     };
     match timeout(deadline, session.answers(timing, opening)).await {
         Ok(Some(Ok(Ok(stream)))) => Ok(stream),
         Ok(Some(Ok(Err(russh::Error::ChannelOpenFailure(reason))))) => {
             let text = session.facts.refusal_text(&reason).await;
-            Err(refused(Class::Refused, refusal(&reason, text)))
+            let reached = matches!(reason, ChannelOpenFailure::ConnectFailed);
+            Err(refused(if reached { Stage::Service } else { Stage::Open }, refusal(&reason, text)))
         }
         // Ended, or mute: nothing was sent on the channel, and another session will tell.
         Ok(Some(Ok(Err(_)) | Err(_)) | None) => Err(OpenError::SessionLost),

@@ -1,5 +1,5 @@
 //! Why a link operation failed: stage, class, sentence.
-use crate::fault::{Blame, Class, Faulty};
+use crate::fault::{Blame, Class, Faulty, Hop};
 
 /// Opening of the sentence of a call that no path answered (fleet contract §4.5).
 const NO_PATH: &str = "no registry SSH connection path answered (";
@@ -31,6 +31,8 @@ pub enum Stage {
     Auth,
     /// Channel open refused or unanswered (the session is healthy).
     Open,
+    /// The far end was asked for the service and did not reach it (session and channels are healthy).
+    Service,
     /// Running a command.
     Exec,
     /// A command answered more than the caller allowed.
@@ -41,6 +43,15 @@ impl LinkError {
     /// One failure of one stage.
     pub fn new(stage: Stage, class: Class, sentence: impl Into<String>) -> Self {
         Self { stage, class, sentence: sentence.into() }
+    }
+
+    /// Where on the way to a service that is.
+    pub fn hop(&self) -> Hop {
+        match self.stage {
+            Stage::Open => Hop::Channel,
+            Stage::Service => Hop::Service,
+            _ => Hop::Session,
+        }
     }
 
     /// `<path>: <cause>; …` when no path answered, else the whole sentence: what other sentences of the contract put
@@ -66,7 +77,7 @@ impl Faulty for LinkError {
     fn blame(&self) -> Blame {
         match (self.stage, self.class) {
             (Stage::HostKey | Stage::Auth, _) | (_, Class::Auth) => Blame::Credentials,
-            (Stage::Open, Class::Refused) => Blame::Service,
+            (Stage::Service, _) => Blame::Service,
             (_, Class::Config) => Blame::ThisHost,
             _ => Blame::Remote,
         }
@@ -94,6 +105,15 @@ mod tests {
             "no registry SSH connection path answered (primary: connect to 192.0.2.1:22: refused; lan: connect to 192.0.2.1:22: refused)"
         );
         assert!(error.causes().starts_with("primary: connect") && error.causes().ends_with("refused"));
+    }
+
+    #[test]
+    fn each_stage_is_a_hop_of_the_way() {
+        let hop = |stage| LinkError::new(stage, Class::InfraDown, "").hop();
+        for stage in [Stage::Connect, Stage::Banner, Stage::Handshake, Stage::HostKey, Stage::Auth, Stage::Exec] {
+            assert_eq!(hop(stage), Hop::Session, "{stage:?}");
+        }
+        assert_eq!((hop(Stage::Open), hop(Stage::Service)), (Hop::Channel, Hop::Service));
     }
 
     #[test]

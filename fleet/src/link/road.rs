@@ -120,7 +120,9 @@ impl Road {
                 Ok(Err(OpenError::Refused(refusal))) => {
                     let sentence =
                         format!("SSH destination {destination} refused channel to {endpoint}: {}", refusal.words());
-                    return Some(Err(LinkError::new(Stage::Open, refusal.class(), sentence)));
+                    let tried = matches!(refusal.code, Code::Refused | Code::Unreachable);
+                    let stage = if tried { Stage::Service } else { Stage::Open };
+                    return Some(Err(LinkError::new(stage, refusal.class(), sentence)));
                 }
                 Ok(Err(OpenError::Lost)) => multiplex.session.retire(),
                 Err(_) => {

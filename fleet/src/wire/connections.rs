@@ -74,4 +74,7 @@ pub struct Connection {
     /// Who has to act, when it did not end well: `caller`, `credentials`, `this_host`, `remote`, `service` or `stado`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blame: Option<String>,
+    /// Where on the way to the service it failed: `adapter`, `session`, `channel` or `service`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hop: Option<String>,
 }

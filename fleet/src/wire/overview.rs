@@ -79,6 +79,9 @@ pub struct LastError {
     pub at: String,
     /// Why, in words.
     pub cause: String,
+    /// Where on the way to it: `adapter`, `session`, `channel` or `service`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hop: Option<String>,
 }
 
 /// Counted since the service became known; the reader makes rates of them.

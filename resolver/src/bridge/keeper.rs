@@ -3,7 +3,7 @@ use super::Policy;
 use super::plan::{Inputs, Local, plan};
 use super::reach::{Reach, Watch};
 use crate::apply::held::{Held, HeldReader};
-use crate::conn::ledger::{Ledger, Outcome, Overview};
+use crate::conn::ledger::{Ledger, Overview};
 use crate::mesh::{Event, Mesh, Offer};
 use stado_fleet::authority::{self, RegistryError, next_source};
 use stado_fleet::edit::bridge::{self, NewPublication};
@@ -90,10 +90,8 @@ impl Keeper {
         for Overview { service, consumer, counters, last_failure } in self.ledger.overview() {
             let used = consumer.is_some().then(|| service.parse().ok()).flatten();
             let Some(host) = used.as_ref().and_then(elsewhere) else { continue };
-            let failed = last_failure.and_then(|recent| match recent.outcome {
-                Outcome::Refused(why) => Some((recent.ended, why.to_string())),
-                _ => None,
-            });
+            let refused = last_failure.filter(|failure| failure.refused);
+            let failed = refused.map(|failure| (failure.at, failure.cause.to_string()));
             let reach = Reach { service: service.to_string(), host, opened: counters.opened, failed };
             match all.get_mut(&*service) {
                 None => drop(all.insert(reach.service.clone(), reach)),

@@ -6,7 +6,7 @@ use super::ledger::{Entry, Outcome, Refusal};
 use super::shared::Shared;
 use super::{Backend, bind, copy, refusal};
 use stado_fleet::directory::Route;
-use stado_fleet::fault::{Blame, Faulty};
+use stado_fleet::fault::Blame;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -155,7 +155,7 @@ async fn refuse(
         _ => Refusal::Unreachable,
     };
     let answered = !matches!(error, DialError::Silent(..) | DialError::Unanswered { .. });
-    entry.refused(why, &cause, error.blame(), answered);
+    entry.refused(why, &cause, error.fault(), answered);
     log_refused(&cause, backend, shared);
     refusal::close(client, early, shared.id.consumer.is_some(), error.is_reset()).await;
 }

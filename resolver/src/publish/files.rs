@@ -1,7 +1,7 @@
 //! What is on disk, as far as this process wrote it, and what differs from it now.
 use serde::Serialize;
 use stado_fleet::disk::{self, DiskError};
-use stado_fleet::ledger::{Answers, AnswersFile, PublishedPaths, ResolverState, Wait};
+use stado_fleet::ledger::{Answers, AnswersFile, PublishedPaths, ResolverState, RouteState, Wait};
 
 /// What this process published last; `None` before the first time.
 #[derive(Debug, Clone, Default)]
@@ -10,6 +10,7 @@ pub(super) struct OnDisk {
     pub(super) state: Option<ResolverState>,
     pub(super) waits: Option<Vec<Wait>>,
     pub(super) answers: Option<AnswersFile>,
+    pub(super) routes: Option<Vec<RouteState>>,
 }
 
 /// One round of writing: what is to be on disk after it.
@@ -18,6 +19,8 @@ pub(super) struct Round {
     pub(super) state: Option<ResolverState>,
     pub(super) waits: Vec<Wait>,
     pub(super) answers: AnswersFile,
+    /// `None`: not this time.
+    pub(super) routes: Option<Vec<RouteState>>,
     /// Whether a mere renewal of `last_answered_at` is written too.
     pub(super) routine: bool,
 }
@@ -34,15 +37,16 @@ impl Round {
                 false
             }
         };
+        // Before the state: whoever finds a resolver alive finds its list too.
+        if on_disk.waits.as_ref() != Some(&self.waits) && keep(put(&paths.waiting, &self.waits)) {
+            on_disk.waits = Some(self.waits);
+        }
         if let Some(state) = self.state.filter(|state| on_disk.state.as_ref() != Some(state)) {
             let stamped =
                 ResolverState { updated_at: stado_fleet::ledger::stamp(jiff::Timestamp::now()), ..state.clone() };
             if keep(put(&paths.state, &stamped)) {
                 on_disk.state = Some(state);
             }
-        }
-        if on_disk.waits.as_ref() != Some(&self.waits) && keep(put(&paths.waiting, &self.waits)) {
-            on_disk.waits = Some(self.waits);
         }
         let mut left = Left::Nothing;
         if on_disk.answers.as_ref() != Some(&self.answers) {
@@ -51,6 +55,11 @@ impl Round {
             } else if keep(put(&paths.answers, &self.answers)) {
                 on_disk.answers = Some(self.answers);
             }
+        }
+        if let Some(routes) = self.routes.filter(|routes| on_disk.routes.as_ref() != Some(routes))
+            && keep(put(&paths.routes, &routes))
+        {
+            on_disk.routes = Some(routes);
         }
         failure.map_or(Ok(left), Err)
     }

@@ -1,4 +1,4 @@
-//! Writers of the state, waits and answers files (fleet contract §4.6–4.8).
+//! Writers of the state, waits, answers and routes files (fleet contract §4.6–4.8).
 //!
 //! One task writes; everybody else changes memory. A disk that fails or hangs costs a warning, never a connection (design,
 //! rule 6). The lock is held from before the first publication until the publisher ends, so that readers can tell a
@@ -7,6 +7,7 @@ mod answers;
 mod error;
 mod files;
 mod pace;
+mod routes;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -65,10 +66,12 @@ impl Publisher {
     pub async fn start(paths: PublishedPaths, ledger: Ledger) -> Result<Self, PublishError> {
         let lock = take_lock(&paths).await?.map_or_else(OnceLock::new, OnceLock::from);
         answers::restore(&paths, &ledger);
+        routes::restore(&paths, &ledger);
         let shared = Shared::new(paths, ledger, lock, None);
         let mut writer = writer::Writer::new(Arc::clone(&shared));
         if shared.lock.get().is_some() {
-            for path in [&shared.paths.state, &shared.paths.waiting, &shared.paths.answers] {
+            let PublishedPaths { state, waiting, answers, routes, .. } = &shared.paths;
+            for path in [state, waiting, answers, routes] {
                 disk::sweep_locked(path);
             }
             writer.publish_empty_waits();
@@ -79,6 +82,7 @@ impl Publisher {
     /// Goes on for process `from`, which handed its lock over and publishes no more. What it published stays until the first
     /// [`Publisher::update`]; readers see one publisher at any moment.
     pub fn take_up(paths: PublishedPaths, ledger: Ledger, lock: Lock, from: u32) -> Self {
+        routes::restore(&paths, &ledger);
         let shared = Shared::new(paths, ledger, OnceLock::from(lock), Some(from));
         let writer = writer::Writer::new(Arc::clone(&shared));
         Self::run(shared, writer)
@@ -190,6 +194,7 @@ impl Shared {
         let state = ResolverState {
             pid: std::process::id(),
             started_at: Some(stamp(jiff::Timestamp::now())),
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             state: "starting".to_owned(),
             ..ResolverState::default()
         };

@@ -172,3 +172,58 @@ async fn what_a_killed_publisher_left_is_gone_at_once() {
     assert!(!left.exists() && dir.path().join(".notes").exists());
     publisher.finish(|_| {}).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_does_not_change_is_written_anew_so_that_its_age_tells_a_publisher_that_hangs() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = paths(dir.path());
+    let publisher = Publisher::start(paths.clone(), Ledger::new()).await.unwrap();
+    publisher.update(|state| state.state = "serving".into());
+    until("the state is published", || alive(&paths).is_some()).await;
+    let first = alive(&paths).unwrap();
+    assert_eq!(first.version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
+    sleep(stado_fleet::ledger::BEAT).await;
+    until("it is written again", || alive(&paths).is_some_and(|state| state.updated_at != first.updated_at)).await;
+    let again = alive(&paths).unwrap();
+    assert_eq!(ResolverState { updated_at: first.updated_at.clone(), ..again }, first, "nothing else is another");
+    publisher.finish(|_| ()).await;
+}
+
+#[tokio::test]
+async fn what_went_through_an_adapter_is_published_and_its_failure_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = paths(dir.path());
+    let ledger = Ledger::new();
+    let publisher = Publisher::start(paths.clone(), ledger.clone()).await.unwrap();
+    let adapter = crate::conn::ledger::testing::Adapter::new(&ledger, "brama", "lem");
+    assert!(!paths.routes.exists(), "an adapter that nobody used has no row");
+    let rows = || ledger::routes(&paths).unwrap();
+    let mut entry = adapter.enter();
+    entry.opened();
+    entry.down(crate::conn::ledger::Seen::Count(5000));
+    until("a row", || rows().first().is_some_and(|row| row.opened == 1 && row.bytes_down == 5000)).await;
+    entry.down(crate::conn::ledger::Seen::Count(100_000));
+    until("a rate", || rows()[0].down_per_second > 0).await;
+    drop(entry);
+    until("its end", || rows()[0].active == 0 && rows()[0].down_per_second == 0).await;
+    assert_eq!((rows()[0].active_host.as_deref(), rows()[0].bytes_down), (Some("host"), 105_000));
+
+    let began = Instant::now();
+    adapter.enter().refused(
+        crate::conn::ledger::Refusal::Unreachable,
+        "no path",
+        (stado_fleet::fault::Blame::Remote, stado_fleet::fault::Hop::Session),
+        true,
+    );
+    until("the failure", || rows()[0].failing().is_some_and(|failure| failure.hop == "session")).await;
+    eprintln!("told after {:?}", began.elapsed());
+    publisher.finish(|_| ()).await;
+    let last = rows().remove(0);
+
+    let next = Ledger::new();
+    let publisher = Publisher::start(paths.clone(), next.clone()).await.unwrap();
+    let _adapter = crate::conn::ledger::testing::Adapter::new(&next, "brama", "lem");
+    let row = next.snapshot_routes().remove(0);
+    assert_eq!((row.opened, &row.last_success_at, &row.last_failure), (0, &last.last_success_at, &last.last_failure));
+    publisher.finish(|_| ()).await;
+}

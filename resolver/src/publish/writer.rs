@@ -1,8 +1,10 @@
 //! The one task that writes the published files.
 use super::files::{Left, OnDisk, Round};
 use super::pace::{Cause, Pace};
+use super::routes::Routes;
 use super::{PublishError, Shared};
 use stado_fleet::disk::{DiskError, Lock, LockAttempt};
+use stado_fleet::ledger::BEAT;
 use std::sync::{Arc, PoisonError};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -16,17 +18,28 @@ pub(super) struct Writer {
     /// The state is published only after somebody said something about it.
     has_state: bool,
     routine_since: Option<Instant>,
+    routes: Routes,
+    /// When the state is written anew although nothing changed.
+    beat: Instant,
 }
 
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, on_disk: OnDisk::default(), pace: Pace::default(), has_state: false, routine_since: None }
+        Self {
+            shared,
+            on_disk: OnDisk::default(),
+            pace: Pace::default(),
+            has_state: false,
+            routine_since: None,
+            routes: Routes::default(),
+            beat: Instant::now() + BEAT,
+        }
     }
 
     /// The waits of a former resolver must not be read as held by this one. A disk that refuses is tried again later.
     pub(super) fn publish_empty_waits(&mut self) {
-        let round =
-            Round { state: None, waits: Vec::new(), answers: self.shared.ledger.snapshot_answers(), routine: true };
+        let answers = self.shared.ledger.snapshot_answers();
+        let round = Round { state: None, waits: Vec::new(), answers, routes: None, routine: true };
         let result = round.write(&self.shared.paths, &mut self.on_disk);
         self.settle(result);
     }
@@ -48,11 +61,23 @@ impl Writer {
                     Cause::State
                 }
                 () = shared.ledger.changed() => Cause::Ledger,
+                () = shared.ledger.traffic(), if !self.routes.owed() => {
+                    // The first sign of life after a pause is told soon: `connect` waits for it.
+                    self.routes.touched();
+                    Cause::Ledger
+                }
+                () = sleep_until(self.beat) => {
+                    self.beat = Instant::now() + BEAT;
+                    self.on_disk.state = None;
+                    Cause::State
+                }
             };
             self.pace.wants(now, Instant::now());
         }
         self.has_state |= self.shared.took_over_from().is_none();
-        self.routine_since = Some(Instant::now() - super::pace::ROUTINE);
+        self.routine_since = None;
+        self.routes = Routes::default();
+        self.routes.touched();
         self.round().await;
         self
     }
@@ -60,6 +85,7 @@ impl Writer {
     /// The same writer, which writes everything anew: another process may have written meanwhile.
     pub(super) fn again(mut self) -> Self {
         self.on_disk = OnDisk::default();
+        self.routes.touched();
         self.pace.wants(Cause::State, Instant::now());
         self
     }
@@ -71,11 +97,17 @@ impl Writer {
             self.pace.wants(Cause::Failure, Instant::now());
             return;
         }
+        self.routes.failure(self.shared.ledger.take_failed());
+        let routes = self.routes.due(now).then(|| {
+            let before = self.on_disk.routes.as_deref().unwrap_or_default();
+            self.routes.look(self.shared.ledger.snapshot_routes(), before, now)
+        });
         let routine = self.routine_since.is_none_or(|since| now.duration_since(since) >= super::pace::ROUTINE);
         let round = Round {
             state: self.has_state.then(|| self.state()),
             waits: self.shared.ledger.snapshot_waits(),
             answers: self.shared.ledger.snapshot_answers(),
+            routes,
             routine,
         };
         let shared = Arc::clone(&self.shared);
@@ -95,6 +127,9 @@ impl Writer {
                 self.routine_since = Some(now);
             }
             self.settle(result);
+        }
+        if self.routes.owed() {
+            self.pace.wants(Cause::Routine, Instant::now());
         }
     }
 
@@ -126,6 +161,7 @@ impl Writer {
             Ok(Left::Nothing) => {}
             Ok(Left::Routine) => self.pace.wants(Cause::Routine, now),
             Err(error) => {
+                self.routes.touched();
                 self.pace.wants(Cause::Failure, now);
                 if self.pace.may_warn(now) {
                     tracing::warn!(target: "stado::fleet", "the resolver's published files are behind: {error}; connections are served all the same, and the write is tried again every second");

@@ -1,5 +1,6 @@
 use super::look::Look;
 use super::reach::{Reach, available, reach};
+use super::through::Through;
 use crate::args::ConnectArgs;
 use crate::cmd::observations::{Observation, Observations, fact};
 use crate::cmd::probe::{self, Answered};
@@ -9,11 +10,9 @@ use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use jiff::Timestamp;
 use serde_json::json;
-use stado_fleet::document::ResolverPolicy;
 use stado_fleet::fault::{Blame, Class};
-use stado_fleet::ledger;
 use stado_fleet::name::TargetName;
-use std::time::Duration;
+use std::net::SocketAddr;
 
 /// What a connect found out.
 struct Connected {
@@ -57,10 +56,13 @@ pub(crate) async fn connect(args: ConnectArgs, env: &Env) -> Verb {
 /// Tries the address, unless the resolver of this host holds connections there that nobody answers. What was seen is
 /// recorded either way.
 async fn verify(look: &Look, target: &TargetName, found: &Connected) -> Result<Answered, Failure> {
-    let policy = look.registry().targets.get(target).and_then(|t| t.resolver.as_ref());
-    let result = match unserved(look, found).or_else(|| held(look, policy, found)) {
-        Some(why) => Err(why),
-        None => probe::answers(found.reach.scheme, found.reach.addr).await.map_err(|why| with_reason(look, found, why)),
+    let Reach { scheme, addr, consumer } = &found.reach;
+    let result = match consumer {
+        None => probe::answers(*scheme, *addr).await.map_err(|why| misplaced(look, *addr, why)),
+        Some(consumer) => {
+            let policy = look.registry().targets.get(target).and_then(|t| t.resolver.as_ref());
+            Through::new(look, &found.service, consumer, *addr).tried(*scheme, policy).await
+        }
     };
     let (state, detail) = match &result {
         Ok(answered) => ("observed", answered.to_string()),
@@ -74,6 +76,12 @@ async fn verify(look: &Look, target: &TargetName, found: &Connected) -> Result<A
     })
 }
 
+/// An endpoint of this host may be where an adapter was to be: the directory names the wrong address.
+fn misplaced(look: &Look, addr: SocketAddr, why: String) -> String {
+    let said = look.fleet.publisher().ok().and_then(|publisher| publisher.unserved_at(&addr.to_string()));
+    said.map_or(why.clone(), |said| format!("{why}; {said}"))
+}
+
 fn record(look: &Look, found: &Connected, state: &str, detail: String) {
     let fact = fact(&found.service, &found.from);
     let row = Observation::seen(fact, &look.here(), state, detail, Timestamp::now());
@@ -82,47 +90,11 @@ fn record(look: &Look, found: &Connected, state: &str, detail: String) {
 
 /// An address that the resolver itself calls unserved is not given out untried either.
 fn served(look: &Look, found: &Connected) -> Result<(), Failure> {
-    let Some(why) = unserved(look, found) else { return Ok(()) };
     let Connected { service, placed_on, reach, .. } = found;
+    let Some(consumer) = &reach.consumer else { return Ok(()) };
+    let Some(why) = Through::new(look, service, consumer, reach.addr).unserved() else { return Ok(()) };
     let sentence = format!("{service} is placed on {placed_on} and is not reached at {}: {why}", reach.url());
     Err(Failure::new(Class::InfraDown, Blame::Service, sentence))
-}
-
-/// What the running resolver says of an adapter that it does not serve: whoever accepts there is a stranger, or its refusal.
-fn unserved(look: &Look, found: &Connected) -> Option<String> {
-    let consumer = found.reach.consumer.as_ref()?;
-    look.fleet.publisher().ok()?.why_unserved(&found.service, consumer, &found.reach.addr.to_string())
-}
-
-/// The sentence of a held adapter; a waiting list that cannot be read is one too.
-fn held(look: &Look, policy: Option<&ResolverPolicy>, found: &Connected) -> Option<String> {
-    found.reach.consumer.as_ref()?;
-    let refresh = Duration::from_secs(policy?.refresh_seconds);
-    match ledger::waits(&look.fleet.host.published) {
-        Err(sentence) => Some(sentence),
-        Ok(waits) => {
-            // A list whose publisher is gone holds nobody.
-            look.fleet.publisher().ok()?.alive()?;
-            let held = ledger::held(&waits?, found.reach.addr, Timestamp::now(), refresh)?;
-            Some(held.to_string())
-        }
-    }
-}
-
-/// Nobody accepts at an adapter: that is this host's resolver's doing, and it has said why.
-fn with_reason(look: &Look, found: &Connected, why: String) -> String {
-    let bind = found.reach.addr.to_string();
-    let Some(consumer) = &found.reach.consumer else {
-        // An endpoint of this host may be where an adapter was to be: the directory names the wrong address.
-        let said = look.fleet.publisher().ok().and_then(|publisher| publisher.unserved_at(&bind));
-        return said.map_or(why.clone(), |said| format!("{why}; {said}"));
-    };
-    let reason = look
-        .fleet
-        .publisher()
-        .ok()
-        .and_then(|p| p.why_refused(&found.service, consumer, &bind, &look.fleet.host.published.state));
-    reason.map_or(why.clone(), |reason| format!("{why}; {reason}"))
 }
 
 fn print(look: &Look, args: &ConnectArgs, found: &Connected, answered: Option<Answered>) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ mod profiles;
 mod publish;
 pub(crate) mod reach;
 mod show;
+mod through;
 
 pub(crate) use bind::bind;
 pub(crate) use connect::connect;

@@ -5,6 +5,7 @@ use stado_fleet::authority::Answer;
 use stado_fleet::ledger::{Publisher, ResolverState, never_sentence};
 
 pub(super) const ABOUT: (&str, &str) = ("resolver", "Resolver");
+const CORRECT: &str = "Correct or remove that file; a running resolver writes it anew.";
 const START: &str = "Start it with `stado resolver serve`.";
 
 pub(super) fn check(fleet: &Fleet, answer: Option<&Answer>) -> Check {
@@ -15,11 +16,12 @@ pub(super) fn check(fleet: &Fleet, answer: Option<&Answer>) -> Check {
         return Check::skip(ABOUT, "the registry declares no resolver for this host");
     }
     match fleet.publisher() {
-        Err(failure) => {
-            Check::fail(ABOUT, failure.message, "Correct or remove that file; a running resolver writes it anew.")
-        }
-        Ok(Publisher::Never) => Check::fail(ABOUT, never_sentence(&fleet.host.published.state), START),
+        Err(failure) => Check::fail(ABOUT, failure.message, CORRECT),
+        Ok(Publisher::Never { .. }) => Check::fail(ABOUT, never_sentence(&fleet.host.published.state), START),
         Ok(Publisher::Alive(state)) => alive(&state),
+        Ok(unreadable @ Publisher::Unreadable { .. }) => {
+            Check::fail(ABOUT, unreadable.unreadable_sentence().unwrap_or_default(), CORRECT)
+        }
         Ok(dead) => Check::fail(ABOUT, dead.dead_sentence().unwrap_or_default(), START),
     }
 }

@@ -1,10 +1,14 @@
 //! `stado resolver …`: the daemon of this host, and what it knows.
 mod api_reassign;
+mod blockers;
 mod life;
+mod live;
 mod placed;
 mod probe;
+mod pulse;
 mod relay;
 mod resolve;
+mod routes;
 mod snapshot;
 mod status;
 mod stdio;
@@ -16,6 +20,7 @@ mod watch;
 pub(crate) use api_reassign::api_reassign;
 pub(crate) use life::{restart, stop};
 pub(crate) use probe::all_listen;
+pub(crate) use pulse::{LIMIT as PULSE_LIMIT, Pulse, pulse};
 pub(crate) use relay::relay;
 pub(crate) use resolve::resolve;
 pub(crate) use snapshot::snapshot;

@@ -1,4 +1,7 @@
+use super::live;
 use super::probe::{self, listens};
+use super::pulse::{Pulse, pulse};
+use super::routes::Place;
 use super::text::text;
 use super::verdict::{self, Adapter, Authority, Facts, Policy, Report};
 use crate::args::StatusArgs;
@@ -11,7 +14,7 @@ use stado_fleet::authority::{Answer, Origin};
 use stado_fleet::document::{Registry, ResolverPolicy};
 use stado_fleet::fault::Class;
 use stado_fleet::ledger::{self, Publisher};
-use stado_fleet::name::TargetName;
+use stado_fleet::name::{LogicalName, TargetName};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -20,63 +23,89 @@ const MESH_API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4
 
 /// A question to the authority that takes longer is answered from this host's copy, and says so: a first connection path
 /// that is dead has been given up by then.
-const AUTHORITY: Duration = Duration::from_secs(8);
+pub(super) const AUTHORITY: Duration = Duration::from_secs(8);
+
 /// `resolver status`: exit 0 only when ready; every other verdict is the answer, not an error.
 pub(crate) async fn status(args: StatusArgs, env: &Env) -> Verb {
+    if let Some(seconds) = args.watch {
+        return live::watch(&Fleet::open(env)?, &args, Duration::from_secs(seconds)).await;
+    }
     let report = report(&args, env).await?;
     print(&report, args.json)?;
-    Ok(if report.verdict == "ready" { Outcome::Done } else { Outcome::No })
+    Ok(outcome(&report))
 }
 
 /// What `resolver status` tells; `stado status` has it as one of its parts.
 pub(crate) async fn report(args: &StatusArgs, env: &Env) -> Result<Report, Failure> {
     let fleet = Fleet::open(env)?;
+    let read = fleet.read_within(true, Some(AUTHORITY)).await;
+    report_on(&fleet, args, &read).await
+}
+
+/// Exit 0 only for ready.
+pub(super) fn outcome(report: &Report) -> Outcome {
+    if report.verdict == "ready" { Outcome::Done } else { Outcome::No }
+}
+
+/// What is so now, given how the registry was read.
+pub(super) async fn report_on(
+    fleet: &Fleet,
+    args: &StatusArgs,
+    read: &Result<Answer, Failure>,
+) -> Result<Report, Failure> {
     let publisher = fleet.publisher()?;
-    let facts = match fleet.read_within(true, Some(AUTHORITY)).await {
-        Ok(answer) => fleet_facts(&fleet, args, publisher, &answer).await?,
-        Err(failure) if args.target.is_none() && alone(&failure, &publisher) => {
-            mesh_facts(&fleet, publisher, &failure).await
+    let facts = match read {
+        Ok(answer) => fleet_facts(fleet, args, publisher, answer).await?,
+        Err(failure) if args.target.is_none() && tells(failure, &publisher) => {
+            unread_facts(fleet, publisher, failure).await
         }
-        Err(failure) => return Err(failure),
+        Err(failure) => return Err(failure.clone()),
     };
     Ok(verdict::conclude(facts, Timestamp::now()))
 }
 
-/// There is no registry, and nobody here says that there should be one.
-fn alone(failure: &Failure, publisher: &Publisher) -> bool {
-    let named = match publisher {
-        Publisher::Alive(state) | Publisher::Dead { state, .. } => state.target.is_some(),
-        Publisher::Never => false,
-    };
-    failure.class == Class::NotFound && !named
+/// Whether there is something to tell without the registry: what a resolver has published here, that nobody said that this
+/// host belongs to a fleet, or that the registry is away.
+fn tells(failure: &Failure, publisher: &Publisher) -> bool {
+    let published = !matches!(publisher, Publisher::Never { starting: None });
+    published || failure.class == Class::NotFound || failure.class.retry_helps()
 }
 
 fn print(report: &Report, json: bool) -> Result<(), Failure> {
     if json {
         ui::json(&serde_json::to_value(report).map_err(|e| Failure::here(e.to_string()))?)
     } else {
-        ui::line(text(report))
+        ui::line(ui::clean::lines(text(report).as_bytes()))
     }
 }
 
-/// A mesh without a fleet: no target, no policy, and an authority that nobody needs, unless this host has a name in a fleet
-/// or has lost its copy of the registry.
-async fn mesh_facts(fleet: &Fleet, publisher: Publisher, unread: &Failure) -> Facts {
-    let expected = fleet.host.target.is_some() || fleet.last_good.read().is_err();
+/// Without a registry: a mesh alone, whose authority nobody needs, or a host of a fleet that cannot read it.
+async fn unread_facts(fleet: &Fleet, publisher: Publisher, unread: &Failure) -> Facts {
+    let named = publisher.last().and_then(|state| state.target.clone());
+    let expected = named.is_some()
+        || unread.class != Class::NotFound
+        || fleet.host.target.is_some()
+        || fleet.last_good.read().is_err();
     let published = publisher.alive().and_then(|s| s.api_bind.as_deref()?.parse().ok());
     let bind = published.or(fleet.host.api_bind).unwrap_or(MESH_API);
     // An API that the resolver did not claim is not missed: its port may be somebody else's.
     let claimed = publisher.alive().is_none_or(|s| s.api_bind.is_some());
     let api = if claimed { Some((bind.to_string(), Some(listens(bind).await))) } else { None };
-    Facts {
-        target: fleet.host.target.as_ref().map(ToString::to_string),
+    let (pulse, adapters) = tokio::join!(pulse_of(&publisher), published_adapters(&publisher));
+    let mut facts = Facts {
+        target: named.or_else(|| fleet.host.target.as_ref().map(ToString::to_string)),
         here: fleet.host.hostname.clone(),
         is_here: true,
         state_file: fleet.host.published.state.clone(),
+        pulse,
+        version: env!("CARGO_PKG_VERSION"),
         waits: waits(fleet),
+        routes: Vec::new(),
+        answers: ledger::AnswersFile::new(),
+        unread: Vec::new(),
         policy: None,
         api,
-        adapters: Vec::new(),
+        adapters,
         authority: Authority {
             target: None,
             source: "local",
@@ -87,6 +116,42 @@ async fn mesh_facts(fleet: &Fleet, publisher: Publisher, unread: &Failure) -> Fa
         },
         registry_staleness_seconds: None,
         publisher,
+    };
+    add_history(fleet, &mut facts);
+    facts
+}
+
+/// The adapters that the resolver says it has, for want of a registry.
+async fn published_adapters(publisher: &Publisher) -> Vec<Adapter> {
+    let state = publisher.last().cloned().unwrap_or_default();
+    let tried = state.adapters.iter().map(|adapter| adapter.bind.parse().ok()).collect();
+    let seen = probe::all_listen(tried).await;
+    let adapter = |(adapter, listening): (ledger::AdapterState, Option<bool>)| Adapter {
+        service: adapter.service,
+        consumer: adapter.consumer,
+        bind: Some(adapter.bind),
+        listening,
+        place: None,
+    };
+    state.adapters.into_iter().zip(seen).map(adapter).collect()
+}
+
+/// Whether the resolver that runs answers.
+async fn pulse_of(publisher: &Publisher) -> Option<Pulse> {
+    let state = publisher.alive()?;
+    Some(pulse(state.api_bind.as_deref()?.parse().ok()?, state.pid).await)
+}
+
+/// What went through the adapters and what services answered; without them there is a verdict all the same.
+fn add_history(fleet: &Fleet, facts: &mut Facts) {
+    let published = &fleet.host.published;
+    match ledger::routes(published) {
+        Ok(routes) => facts.routes = routes,
+        Err(why) => facts.unread.push(why),
+    }
+    match ledger::answers(published) {
+        Ok(answers) => facts.answers = answers,
+        Err(why) => facts.unread.push(why),
     }
 }
 
@@ -101,28 +166,36 @@ async fn fleet_facts(
     answer: &Answer,
 ) -> Result<Facts, Failure> {
     let registry = &answer.snapshot.valid.registry;
-    let published = match &publisher {
-        Publisher::Alive(state) | Publisher::Dead { state, .. } => state.target.as_deref(),
-        Publisher::Never => None,
-    };
+    let published = publisher.last().and_then(|state| state.target.as_deref());
     let target = fleet.target(registry, args.target.as_deref().or(published))?;
     let policy = policy(registry, &target)?;
     let is_here = published == Some(target.as_str()) || fleet.is_here(registry, &target)?;
     let api = api_bind(fleet, &publisher, policy, is_here);
     let listening = if is_here { Some(listens(api).await) } else { None };
-    Ok(Facts {
+    let asked = async { if is_here { pulse_of(&publisher).await } else { None } };
+    let (pulse, adapters) = tokio::join!(asked, adapters(fleet, &publisher, (registry, &target, policy), is_here));
+    let mut facts = Facts {
         here: here(fleet, registry),
         is_here,
         state_file: fleet.host.published.state.clone(),
+        pulse,
+        version: env!("CARGO_PKG_VERSION"),
         waits: if is_here { waits(fleet) } else { Ok(Vec::new()) },
+        routes: Vec::new(),
+        answers: ledger::AnswersFile::new(),
+        unread: Vec::new(),
         policy: Some(Policy { refresh_seconds: policy.refresh_seconds, max_stale_seconds: policy.max_stale_seconds }),
         api: Some((api.to_string(), listening)),
-        adapters: adapters(fleet, &publisher, policy, is_here).await,
+        adapters,
         authority: authority_facts(answer),
         registry_staleness_seconds: staleness(answer),
         target: Some(target.to_string()),
         publisher,
-    })
+    };
+    if is_here {
+        add_history(fleet, &mut facts);
+    }
+    Ok(facts)
 }
 
 fn here(fleet: &Fleet, registry: &Registry) -> String {
@@ -147,7 +220,12 @@ fn api_bind(fleet: &Fleet, publisher: &Publisher, policy: &ResolverPolicy, is_he
     }
 }
 
-async fn adapters(fleet: &Fleet, publisher: &Publisher, policy: &ResolverPolicy, is_here: bool) -> Vec<Adapter> {
+async fn adapters(
+    fleet: &Fleet,
+    publisher: &Publisher,
+    (registry, target, policy): (&Registry, &TargetName, &ResolverPolicy),
+    is_here: bool,
+) -> Vec<Adapter> {
     let mut all = Vec::new();
     let mut tried = Vec::new();
     for adapter in &policy.adapters {
@@ -158,12 +236,24 @@ async fn adapters(fleet: &Fleet, publisher: &Publisher, policy: &ResolverPolicy,
         let stranger = publisher.says_not_bound(&service, &consumer);
         tried.push(bind.filter(|_| is_here && !stranger));
         let listening = is_here.then_some(false);
-        all.push(Adapter { service, consumer, bind: bind.map(|b| b.to_string()), listening });
+        let place = place(registry, target, &adapter.service);
+        all.push(Adapter { service, consumer, bind: bind.map(|b| b.to_string()), listening, place });
     }
     for (adapter, seen) in all.iter_mut().zip(probe::all_listen(tried).await) {
         adapter.listening = seen.or(adapter.listening);
     }
     all
+}
+
+/// Where the directory places a service.
+fn place(registry: &Registry, target: &TargetName, service: &LogicalName) -> Option<Place> {
+    let service = registry.directory.as_ref()?.services.get(service)?;
+    let endpoint = service.endpoints.get(&service.active_host)?;
+    Some(Place {
+        host: service.active_host.to_string(),
+        endpoint: endpoint.addr.to_string(),
+        local: service.active_host == *target,
+    })
 }
 
 fn authority_facts(answer: &Answer) -> Authority {

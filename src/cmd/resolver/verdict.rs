@@ -1,9 +1,15 @@
 //! What `resolver status` concludes from what it has seen (fleet contract §4.10). Pure: facts and `now` in, report out.
+use super::blockers;
+use super::pulse::Pulse;
+use super::routes::{self, Place, Route};
 use jiff::Timestamp;
 use serde::Serialize;
-use stado_fleet::ledger::{self, LinkState, Publisher, RefusedRegistry, ResolverState, Wait};
+use stado_fleet::ledger::{self, AnswersFile, LinkState, Publisher, RefusedRegistry, ResolverState, RouteState, Wait};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The interval of a host whose registry cannot be read: the contract's default.
+const DEFAULT_REFRESH: u64 = 5;
 
 /// What was seen.
 #[derive(Debug, Clone)]
@@ -18,8 +24,18 @@ pub(crate) struct Facts {
     pub(crate) publisher: Publisher,
     /// Where the state is published.
     pub(crate) state_file: PathBuf,
+    /// Whether the resolver that runs answers; `None` when none runs, or it has nothing that could be asked.
+    pub(crate) pulse: Option<Pulse>,
+    /// Version of this program.
+    pub(crate) version: &'static str,
     /// The waiting list.
     pub(crate) waits: Result<Vec<Wait>, String>,
+    /// What went through the adapters.
+    pub(crate) routes: Vec<RouteState>,
+    /// Since when services have answered, or not.
+    pub(crate) answers: AnswersFile,
+    /// Published files that could not be read and are not needed for a verdict.
+    pub(crate) unread: Vec<String>,
     /// What the registry declares for the target; `None` for a mesh without a fleet.
     pub(crate) policy: Option<Policy>,
     /// The resolution API, when known, and whether somebody listens there.
@@ -48,6 +64,27 @@ pub(crate) struct Adapter {
     pub(crate) bind: Option<String>,
     /// `None` when it was not tried.
     pub(crate) listening: Option<bool>,
+    /// Where the directory places its service.
+    #[serde(skip)]
+    pub(crate) place: Option<Place>,
+}
+
+impl Adapter {
+    pub(super) fn shown_bind(&self) -> &str {
+        self.bind.as_deref().unwrap_or("a port that was not handed out yet")
+    }
+}
+
+/// The resolver that runs (an addition of Stado).
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Running {
+    /// Its version, when it says one.
+    pub(crate) version: Option<String>,
+    pub(crate) started_at: Option<String>,
+    /// Whether its resolution API answers; null when it has none.
+    pub(crate) answering: Option<bool>,
+    /// Whether a signal has stopped it.
+    pub(crate) stopped: bool,
 }
 
 /// How the authority answered.
@@ -122,16 +159,42 @@ pub(crate) struct Report {
     /// The registry that was read last and is not taken into force (an addition of Stado).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<RefusedRegistry>,
+    /// The resolver that runs (an addition of Stado).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) daemon: Option<Running>,
+    /// Each adapter's route (an addition of Stado).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) routes: Vec<Route>,
+}
+
+impl Facts {
+    /// Who published here, when it still runs: what is published here speaks of this host only.
+    pub(super) fn alive(&self) -> Option<&ResolverState> {
+        self.publisher.alive().filter(|_| self.is_here)
+    }
+
+    /// The interval after which a wait is long.
+    pub(super) fn refresh(&self) -> Duration {
+        Duration::from_secs(self.policy.map_or(DEFAULT_REFRESH, |policy| policy.refresh_seconds))
+    }
+
+    /// The waits that are held: a list whose publisher is gone holds nobody.
+    pub(super) fn waits(&self) -> &[Wait] {
+        match &self.waits {
+            Ok(waits) if self.alive().is_some() => waits,
+            _ => &[],
+        }
+    }
+
+    /// Those of them that are longer than the interval, the oldest first.
+    pub(super) fn held_waits(&self, now: Timestamp) -> Vec<&Wait> {
+        ledger::overdue(self.waits(), now, self.refresh())
+    }
 }
 
 /// Concludes.
 pub(crate) fn conclude(facts: Facts, now: Timestamp) -> Report {
-    // What is published here speaks of this host only.
-    let alive = facts.publisher.alive().filter(|_| facts.is_here).cloned();
-    let published = match &facts.publisher {
-        Publisher::Alive(state) | Publisher::Dead { state, .. } if facts.is_here => Some(state.clone()),
-        _ => None,
-    };
+    let alive = facts.alive().cloned();
     let generation = alive.as_ref().and_then(|s| s.generation);
     let age = alive.as_ref().and_then(|s| seconds_since(s.loaded_at.as_deref()?, now));
     let stale = facts.policy.filter(|_| facts.is_here).is_some_and(|policy| {
@@ -139,7 +202,13 @@ pub(crate) fn conclude(facts: Facts, now: Timestamp) -> Report {
             || facts.authority.generation > generation
             || age.is_some_and(|age| age > policy.max_stale_seconds)
     });
-    let blockers = blockers(&facts, alive.as_ref(), generation, age, now);
+    let blockers = blockers::blockers(&facts, generation, age, now);
+    let down = blockers::down(&facts);
+    let routes = match facts.is_here {
+        true => routes::routes(&facts, alive.as_ref(), down.as_deref(), now),
+        false => Vec::new(),
+    };
+    let warnings = warnings(&facts, alive.as_ref(), &routes);
     let (api_bind, api_listening) = facts.api.clone().map_or((None, None), |(bind, seen)| (Some(bind), seen));
     let state = alive.as_ref().map_or_else(|| "unpublished".to_owned(), |s| s.state.clone());
     let verdict = match blockers.is_empty() {
@@ -148,14 +217,16 @@ pub(crate) fn conclude(facts: Facts, now: Timestamp) -> Report {
         false if api_listening == Some(false) && state != "serving" => "down",
         false => "degraded",
     };
-    let waiting = |wait: Wait| Waiting { waited_seconds: ledger::waited_seconds(&wait, now), wait };
+    let waiting = |wait: &Wait| Waiting { waited_seconds: ledger::waited_seconds(wait, now), wait: wait.clone() };
+    let waiting_opens = facts.waits().iter().map(waiting).collect();
     Report {
         target: facts.target.clone(),
         pid: alive.as_ref().map(|s| s.pid),
-        updated_at: published.map(|s| s.updated_at),
+        updated_at: facts.publisher.last().filter(|_| facts.is_here).map(|s| s.updated_at.clone()),
         api: Api { bind: api_bind, listening: api_listening },
         bind_probe: bind_probe(&facts),
-        waiting_opens: facts.waits.unwrap_or_default().into_iter().map(waiting).collect(),
+        waiting_opens,
+        daemon: alive.as_ref().map(|state| running(state, facts.pulse)),
         adapters: facts.adapters,
         authority: facts.authority,
         generation,
@@ -169,14 +240,45 @@ pub(crate) fn conclude(facts: Facts, now: Timestamp) -> Report {
         leaving: alive.as_ref().map(|s| s.leaving.clone()).unwrap_or_default(),
         object_api: alive.as_ref().and_then(|s| s.object_api.clone()),
         changes: alive.as_ref().and_then(|s| s.changes.clone()),
-        links: alive.as_ref().map(|s| s.links.clone()).unwrap_or_default(),
         epoch: alive.as_ref().and_then(|s| s.epoch),
         refused: alive.as_ref().and_then(|s| s.refused.clone()),
-        warnings: alive.map(|s| s.warnings).unwrap_or_default(),
+        links: alive.map(|s| s.links).unwrap_or_default(),
+        warnings,
         state,
         verdict,
         blockers,
+        routes,
     }
+}
+
+fn running(state: &ResolverState, pulse: Option<Pulse>) -> Running {
+    Running {
+        version: state.version.clone(),
+        started_at: state.started_at.clone(),
+        answering: pulse.map(|pulse| pulse == Pulse::Answers),
+        stopped: pulse == Some(Pulse::Silent { stopped: true }),
+    }
+}
+
+/// What is worth saying and stands in nobody's way: of the resolver, of its version, of routes and services that fail.
+fn warnings(facts: &Facts, alive: Option<&ResolverState>, routes: &[Route]) -> Vec<String> {
+    let mut all = alive.map(|state| state.warnings.clone()).unwrap_or_default();
+    if let Some(state) = alive
+        && let Some(version) = state.version.as_deref().filter(|version| *version != facts.version)
+    {
+        all.push(format!(
+            "the resolver (pid {}) is version {version} and this command is version {}: what is new in one of them is not \
+             known to the other; `stado resolver restart` runs the installed one",
+            state.pid, facts.version
+        ));
+    }
+    all.extend(routes.iter().filter_map(Route::warning));
+    if facts.is_here {
+        let answers = facts.answers.iter();
+        all.extend(answers.filter_map(|(service, row)| ledger::unanswered_sentence(service, row, facts.refresh())));
+    }
+    all.extend(facts.unread.iter().cloned());
+    all
 }
 
 fn seconds_since(text: &str, now: Timestamp) -> Option<u64> {
@@ -194,118 +296,6 @@ fn bind_probe(facts: &Facts) -> String {
              `stado host inventory {target}`",
             facts.here
         )
-    }
-}
-
-/// Everything that stands in the way, in the contract's order.
-fn blockers(
-    facts: &Facts,
-    alive: Option<&ResolverState>,
-    generation: Option<u64>,
-    age: Option<u64>,
-    now: Timestamp,
-) -> Vec<String> {
-    let mut all = Vec::new();
-    if !facts.is_here {
-        let target = facts.target.as_deref().unwrap_or("-");
-        all.push(format!(
-            "what the resolver of {target} holds is published on {target} only, and this command ran on {}: run `stado \
-             resolver status` there",
-            facts.here
-        ));
-    } else if facts.publisher == Publisher::Never {
-        all.push(ledger::never_sentence(&facts.state_file));
-    }
-    all.extend(alive.and_then(not_serving));
-    all.extend(not_listening(facts, alive));
-    all.extend(authority(facts, generation));
-    if let (Some(age), Some(policy)) = (age, facts.policy)
-        && age > policy.max_stale_seconds
-    {
-        all.push(format!(
-            "the snapshot the resolver holds is {age}s old, past the {}s max-stale window this target declares",
-            policy.max_stale_seconds
-        ));
-    }
-    if let Some(age) = facts.registry_staleness_seconds {
-        all.push(format!("this answer read a registry copy {age}s old rather than the authority"));
-    }
-    if let Some(kind) = alive.and_then(|s| s.last_good_refusal.as_deref()) {
-        all.push(format!(
-            "the resolver is not refreshing this host's last-known-good registry copy ({kind}), so the fallback stays at \
-             the generation it last accepted"
-        ));
-    }
-    all.extend(held(facts, now));
-    all.extend(alive.into_iter().flat_map(|s| &s.unserved).map(unserved));
-    all.extend(facts.publisher.dead_sentence().filter(|_| facts.is_here));
-    all
-}
-
-fn not_serving(state: &ResolverState) -> Option<String> {
-    if state.state == "serving" {
-        return None;
-    }
-    let mut sentence = format!("the resolver reports state {}", state.state);
-    if let Some(reason) = &state.reason {
-        sentence.push_str(&format!(": {reason}"));
-    }
-    if state.attempt > 0 {
-        let due = state.next_attempt_at.as_deref().unwrap_or("-");
-        sentence.push_str(&format!(" (failed attempt {}, next read due {due})", state.attempt));
-    }
-    Some(sentence)
-}
-
-/// Binds where nobody listens; an adapter that the resolver itself calls unserved is left to that sentence.
-fn not_listening(facts: &Facts, alive: Option<&ResolverState>) -> Vec<String> {
-    let mut all = Vec::new();
-    if let Some((bind, Some(false))) = &facts.api {
-        all.push(format!("nothing is listening on the resolution API at {bind}"));
-    }
-    let named = |adapter: &Adapter| {
-        alive.is_some_and(|s| s.unserved.iter().any(|u| u.service == adapter.service && u.consumer == adapter.consumer))
-    };
-    for adapter in facts.adapters.iter().filter(|a| a.listening == Some(false) && !named(a)) {
-        let Adapter { service, consumer, bind, .. } = adapter;
-        let bind = bind.as_deref().unwrap_or("a port that was not handed out yet");
-        all.push(format!("nothing is listening on the {service} adapter for consumer {consumer} at {bind}"));
-    }
-    all
-}
-
-fn authority(facts: &Facts, generation: Option<u64>) -> Vec<String> {
-    let mut all = Vec::new();
-    let Authority { target, reachable, generation: published, detail, .. } = &facts.authority;
-    if !reachable {
-        let detail = detail.as_deref().map(|d| format!(": {d}")).unwrap_or_default();
-        all.push(format!("the registry authority {} is unreachable{detail}", target.as_deref().unwrap_or("-")));
-    }
-    if let (Some(held), Some(published)) = (generation, published)
-        && *reachable
-        && held != *published
-    {
-        all.push(format!(
-            "the resolver holds service directory generation {held} and the authority publishes {published}"
-        ));
-    }
-    all
-}
-
-fn held(facts: &Facts, now: Timestamp) -> Vec<String> {
-    match (&facts.waits, facts.policy) {
-        (Err(sentence), _) => vec![sentence.clone()],
-        (Ok(waits), Some(policy)) => ledger::blockers(waits, now, Duration::from_secs(policy.refresh_seconds)),
-        (Ok(_), None) => Vec::new(),
-    }
-}
-
-fn unserved(row: &ledger::Unserved) -> String {
-    let ledger::Unserved { service, consumer, bind, reason, .. } = row;
-    if consumer.is_empty() {
-        format!("the resolver does not serve the {service} at {bind}: {reason}")
-    } else {
-        format!("the resolver does not serve the {service} adapter for consumer {consumer} at {bind}: {reason}")
     }
 }
 

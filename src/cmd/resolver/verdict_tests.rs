@@ -1,5 +1,6 @@
 use super::*;
 use crate::cmd::resolver::text::text;
+use stado_fleet::ledger::{Answers, RouteFailure};
 
 fn now() -> Timestamp {
     "2026-10-20T10:00:10Z".parse().unwrap()
@@ -24,6 +25,7 @@ fn adapter(listening: bool) -> Adapter {
         consumer: "lem".into(),
         bind: Some("127.0.0.1:17601".into()),
         listening: Some(listening),
+        place: Some(Place { host: "control".into(), endpoint: "127.0.0.1:8080".into(), local: false }),
     }
 }
 
@@ -34,7 +36,12 @@ fn facts() -> Facts {
         is_here: true,
         publisher: Publisher::Alive(serving()),
         state_file: "/h/.stado/resolver-state.json".into(),
+        pulse: Some(Pulse::Answers),
+        version: "1.2.3",
         waits: Ok(vec![]),
+        routes: vec![],
+        answers: AnswersFile::new(),
+        unread: vec![],
         policy: Some(Policy { refresh_seconds: 5, max_stale_seconds: 15 }),
         api: Some(("127.0.0.1:17600".into(), Some(true))),
         adapters: vec![adapter(true)],
@@ -73,7 +80,8 @@ fn everything_well_is_ready() {
 #[test]
 fn the_json_has_the_contracts_keys_in_order() {
     let value = serde_json::to_value(conclude(facts(), now())).unwrap();
-    let keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys.split_off(keys.len() - 2), ["daemon", "routes"], "additions come last");
     let expected = "target state pid updated_at api bind_probe adapters waiting_opens authority generation \
         generation_age_seconds max_stale_seconds stale registry_staleness_seconds reason attempt next_attempt_at verdict blockers";
     assert_eq!(keys, expected.split_whitespace().collect::<Vec<_>>());
@@ -134,7 +142,7 @@ fn a_mesh_without_a_fleet_is_ready_with_no_target() {
 #[test]
 fn nobody_ever_published() {
     let facts = Facts {
-        publisher: Publisher::Never,
+        publisher: Publisher::Never { starting: None },
         api: Some(("127.0.0.1:17600".into(), Some(false))),
         adapters: vec![adapter(false)],
         ..facts()
@@ -284,4 +292,191 @@ fn another_host_is_not_judged_by_what_is_here() {
     assert!(
         text(&report).contains("api 127.0.0.1:17600 not-probed\nadapter brama consumer=lem 127.0.0.1:17601 not-probed")
     );
+}
+
+#[test]
+fn one_that_starts_and_one_that_was_replaced_are_told_from_none_at_all() {
+    let blockers = |publisher| conclude(Facts { publisher, ..facts() }, now()).blockers;
+    let starting = blockers(Publisher::Never { starting: Some(9) });
+    assert_eq!(
+        starting[1],
+        "another resolver (pid 9) holds the lock and has published nothing yet: it is starting, or it hangs"
+    );
+    let replaced = blockers(Publisher::Dead { state: serving(), replaced_by: Some(9) });
+    assert!(replaced[0].starts_with("the resolver that published this host's state (pid 4242, "), "{replaced:?}");
+    assert_eq!(replaced[1], starting[1]);
+}
+
+#[test]
+fn a_state_that_nobody_can_read_is_a_verdict_and_no_error() {
+    let why = "the resolver's state at /h/s is not the state this build writes: x".to_owned();
+    let facts = |holder| Facts {
+        publisher: Publisher::Unreadable { why: why.clone(), holder },
+        api: Some(("127.0.0.1:17600".into(), Some(holder.is_some()))),
+        ..facts()
+    };
+    let dead = conclude(facts(None), now());
+    assert_eq!((dead.verdict, dead.state.as_str(), dead.pid), ("down", "unpublished", None));
+    assert_eq!(dead.blockers[0], format!("{why}; no resolver runs"));
+    assert_eq!(dead.routes[0].trouble.as_ref().unwrap().hop, "adapter");
+    let alive = conclude(facts(Some(Some(7))), now());
+    assert_eq!(alive.verdict, "degraded");
+    assert!(alive.blockers[0].contains("a resolver runs (pid 7)"), "{:?}", alive.blockers);
+    assert_eq!(alive.routes[0].trouble, None, "its adapter listens");
+}
+
+#[test]
+fn a_stopped_resolver_is_told_from_a_dead_one_and_from_one_that_answers() {
+    let report = |stopped| conclude(Facts { pulse: Some(Pulse::Silent { stopped }), ..facts() }, now());
+    let stopped = report(true);
+    assert_eq!((stopped.verdict, stopped.state.as_str(), stopped.pid), ("degraded", "serving", Some(4242)));
+    assert_eq!(stopped.blockers, [ledger::hung_sentence(4242, "-", pulse_limit(), true)]);
+    let daemon = stopped.daemon.unwrap();
+    assert_eq!((daemon.answering, daemon.stopped), (Some(false), true));
+    assert_eq!(stopped.routes[0].trouble.as_ref().unwrap().hop, "adapter");
+    assert!(report(false).blockers[0].contains("it hangs or has no time"));
+    let well = conclude(facts(), now()).daemon.unwrap();
+    assert_eq!((well.answering, well.stopped), (Some(true), false));
+}
+
+fn pulse_limit() -> Duration {
+    crate::cmd::resolver::pulse::LIMIT
+}
+
+#[test]
+fn files_that_are_not_written_any_more_are_said_to_be_old() {
+    let old = |version: Option<&str>| {
+        let version = version.map(str::to_owned);
+        alive(move |s| {
+            s.version = version;
+            s.updated_at = "2026-10-20T09:58:00+00:00".into();
+        })
+    };
+    let report = conclude(old(Some("1.2.3")), now());
+    assert_eq!(report.blockers.len(), 1, "{:?}", report.blockers);
+    assert!(report.blockers[0].starts_with("what the resolver (pid 4242) has published is 130s old"));
+    assert_eq!(conclude(old(None), now()).verdict, "ready", "an older build promises nothing");
+}
+
+#[test]
+fn another_version_is_worth_saying_and_stands_in_nobodys_way() {
+    let report = conclude(alive(|s| s.version = Some("1.0.0".into())), now());
+    assert_eq!(report.verdict, "ready");
+    assert!(report.warnings[0].contains("(pid 4242) is version 1.0.0 and this command is version 1.2.3"));
+    assert!(conclude(alive(|s| s.version = Some("1.2.3".into())), now()).warnings.is_empty());
+}
+
+#[test]
+fn a_list_whose_publisher_is_gone_holds_nobody() {
+    let wait = Wait { service: "brama".into(), since: "2026-10-20T09:00:00+00:00".into(), ..Wait::default() };
+    let dead = Facts {
+        publisher: Publisher::Dead { state: serving(), replaced_by: None },
+        waits: Ok(vec![wait.clone()]),
+        ..facts()
+    };
+    let report = conclude(dead, now());
+    assert!(report.waiting_opens.is_empty() && report.blockers.len() == 1, "{:?}", report.blockers);
+    let unreadable = Facts { waits: Err("the waiting list cannot be read".into()), ..facts() };
+    assert_eq!(conclude(unreadable, now()).blockers, ["the waiting list cannot be read"]);
+}
+
+fn failure(at: &str, hop: &str) -> RouteFailure {
+    RouteFailure { at: at.into(), hop: hop.into(), cause: "why".into(), blame: "remote".into() }
+}
+
+fn used(change: impl FnOnce(&mut RouteState)) -> RouteState {
+    let mut row = RouteState {
+        service: "brama".into(),
+        consumer: "lem".into(),
+        active: 2,
+        opened: 14,
+        down_per_second: 2048,
+        last_success_at: Some("2026-10-20T10:00:00.000000+00:00".into()),
+        ..RouteState::default()
+    };
+    change(&mut row);
+    row
+}
+
+#[test]
+fn a_route_tells_its_way_its_traffic_and_its_last_failure() {
+    let link = LinkState {
+        host: "control".into(),
+        carrier: "multiplex".into(),
+        path: "lan".into(),
+        rtt_us: Some(340),
+        ..LinkState::default()
+    };
+    let row = used(|row| row.last_failure = Some(failure("2026-10-20T09:00:00.000000+00:00", "session")));
+    let report = conclude(Facts { routes: vec![row.clone()], ..alive(|s| s.links = vec![link.clone()]) }, now());
+    assert!(report.warnings.is_empty(), "it has worked since");
+    assert_eq!(
+        text(&report).lines().last().unwrap(),
+        "route brama consumer=lem -> 127.0.0.1:8080 on control multiplex path=lan rtt=0.3ms active=2 opened=14 up=0B/s \
+         down=2.0KiB/s last-success=2026-10-20T10:00:00.000000+00:00 last-failure=2026-10-20T09:00:00.000000+00:00 (the \
+         session failed: why)"
+    );
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!((&json["routes"][0]["carrier"], &json["routes"][0]["rtt_us"]), (&"multiplex".into(), &340.into()));
+    assert_eq!(json["routes"][0]["trouble"], serde_json::Value::Null);
+
+    let gone =
+        Facts { publisher: Publisher::Dead { state: serving(), replaced_by: None }, routes: vec![row], ..facts() };
+    let route = conclude(gone, now()).routes.remove(0);
+    assert_eq!((route.active, route.down_per_second, route.carrier), (0, 0, None), "it went with its resolver");
+    assert!(route.last_success_at.is_some() && route.trouble.unwrap().cause.contains("is not running"));
+}
+
+#[test]
+fn the_trouble_of_a_route_is_the_first_hop_that_fails() {
+    let trouble = |facts: Facts| conclude(facts, now()).routes.remove(0).trouble.map(|trouble| trouble.hop);
+    assert_eq!(trouble(facts()), None);
+    assert_eq!(trouble(Facts { adapters: vec![adapter(false)], ..facts() }), Some("adapter"));
+    for hop in ["adapter", "session", "channel", "service"] {
+        let row = used(|row| row.last_failure = Some(failure("2026-10-20T10:00:05.000000+00:00", hop)));
+        let report = conclude(Facts { routes: vec![row], ..facts() }, now());
+        assert_eq!(report.routes[0].trouble.as_ref().unwrap().hop, hop);
+        assert_eq!(report.verdict, "ready", "the resolver does what it can");
+        assert_eq!(
+            report.warnings,
+            [format!(
+                "the brama adapter for consumer lem at 127.0.0.1:17601 has reached nothing since \
+                 2026-10-20T10:00:05.000000+00:00: the {hop} failed: why"
+            )]
+        );
+    }
+    let waits = |phase: &str| {
+        let wait = Wait {
+            service: "brama".into(),
+            consumer: "lem".into(),
+            since: "2026-10-20T09:59:00+00:00".into(),
+            phase: phase.into(),
+            ..Wait::default()
+        };
+        Ok(vec![wait.clone(), wait])
+    };
+    let linked = || alive(|s| s.links = vec![LinkState { host: "control".into(), ..LinkState::default() }]);
+    assert_eq!(trouble(Facts { waits: waits("answer"), ..facts() }), Some("service"));
+    assert_eq!(trouble(Facts { waits: waits("open"), ..facts() }), Some("session"), "no session stands");
+    let report = conclude(Facts { waits: waits("open"), ..linked() }, now());
+    assert_eq!((report.routes[0].trouble.as_ref().unwrap().hop, report.routes[0].waiting), ("channel", 2));
+    let mut here = adapter(true);
+    here.place = here.place.map(|place| Place { local: true, ..place });
+    let local = Facts { waits: waits("open"), adapters: vec![here], ..facts() };
+    assert_eq!(trouble(local), Some("service"));
+}
+
+#[test]
+fn a_service_that_answers_nobody_is_told_though_nobody_waits_any_more() {
+    let row = Answers {
+        last_answered_at: None,
+        first_unanswered_at: Some("2026-10-20T09:59:00+00:00".into()),
+        last_unanswered_at: Some("2026-10-20T10:00:09+00:00".into()),
+    };
+    let facts = Facts { answers: AnswersFile::from([("brama".to_owned(), row)]), ..facts() };
+    let report = conclude(facts, now());
+    assert_eq!(report.verdict, "ready");
+    assert!(report.warnings[0].starts_with("service brama has taken every request since 2026-10-20T09:59:00+00:00"));
+    assert_eq!(report.routes[0].trouble.as_ref().unwrap().hop, "service");
+    assert_eq!(serde_json::to_value(&report).unwrap()["routes"][0]["first_unanswered_at"], "2026-10-20T09:59:00+00:00");
 }

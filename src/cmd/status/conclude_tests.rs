@@ -52,7 +52,8 @@ fn a_daemon_that_does_not_answer_is_the_first_thing_that_is_said() {
 #[test]
 fn what_does_not_work_stands_before_what_does() {
     let mut failing = row("a-failing", "ready");
-    failing.last_error = Some(LastError { at: "2026-12-01T09:58:00Z".into(), cause: "connection refused".into() });
+    failing.last_error =
+        Some(LastError { at: "2026-12-01T09:58:00Z".into(), cause: "connection refused".into(), hop: None });
     let mut gone = row("gone", "unavailable");
     (gone.reason, gone.since) = ("its producer deregistered".into(), "2026-12-01T09:57:00Z".into());
     let report = conclude(seen(vec![row("a", "ready"), failing, gone, row("z", "unserved")]), now());

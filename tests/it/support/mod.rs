@@ -13,6 +13,7 @@ pub mod etcd;
 pub mod fleet;
 pub mod home;
 pub mod http;
+pub mod mute;
 pub mod needs;
 pub mod netns;
 pub mod notes;

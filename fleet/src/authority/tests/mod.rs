@@ -4,6 +4,7 @@ mod far;
 mod promote;
 mod push;
 mod read;
+mod routes;
 mod snapshot;
 mod truth;
 mod world;

@@ -105,7 +105,7 @@ async fn a_closed_port_is_refused_in_words_and_keeps_the_session() {
         opens.spawn(async move { link.open(&host(), &paths, endpoint, SHORT).await.err().unwrap() });
     }
     for error in opens.join_all().await {
-        assert_eq!((error.stage, error.class), (Stage::Open, Class::Refused));
+        assert_eq!((error.stage, error.class), (Stage::Service, Class::Refused));
         let at = format!("{}:{}", sshd.address, sshd.port);
         let wanted = format!("SSH destination {at} refused channel to {endpoint}: connect failed: Connection refused");
         assert_eq!(error.to_string(), wanted);

@@ -24,6 +24,7 @@ use remote::RemoteSide;
 use side::Side;
 use stado_fleet::fault::Blame;
 use stado_fleet::link::RemoteStream;
+use std::io::ErrorKind;
 use std::pin::Pin;
 use tcp::TcpSide;
 use tokio::net::TcpStream;
@@ -90,6 +91,11 @@ pub(crate) async fn relay_ends(
     let (outcome, blame) = match ending {
         Ending::Done => (Outcome::Done, None),
         Ending::Broken(Broken::Client) => (Outcome::ClientReset, Some(Blame::Caller)),
+        // What the link says of a session that took its streams with it.
+        Ending::Broken(Broken::Service(error)) if error.kind() == ErrorKind::ConnectionAborted => {
+            entry.broke_on_the_way(&error.to_string());
+            return false;
+        }
         Ending::Broken(Broken::Service(error)) => {
             // A stream of the link says so when its session went, which is not the service's doing.
             let blame =

@@ -1,5 +1,5 @@
 //! Why nothing was reached.
-use stado_fleet::fault::{Blame, Class, Faulty};
+use stado_fleet::fault::{Blame, Class, Faulty, Hop};
 use stado_fleet::link::LinkError;
 use std::fmt;
 use std::io;
@@ -70,6 +70,17 @@ impl fmt::Display for DialError {
 impl std::error::Error for DialError {}
 
 impl DialError {
+    /// Who has to act, and where on the way to the service it is.
+    pub(crate) fn fault(&self) -> (Blame, Hop) {
+        let hop = match self {
+            Self::NoBackend(_) | Self::Loop(_) => Hop::Adapter,
+            Self::Refused(_) | Self::Silent(..) | Self::Unspoken(_) => Hop::Service,
+            Self::Link { error, .. } => error.hop(),
+            Self::Unanswered { .. } => Hop::Channel,
+        };
+        (self.blame(), hop)
+    }
+
     /// Whether the backend took the connection and reset it before it was of any use.
     pub(crate) fn is_reset(&self) -> bool {
         let reset = |(_, error): &(SocketAddr, io::Error)| error.kind() == io::ErrorKind::ConnectionReset;
@@ -82,7 +93,8 @@ impl Faulty for DialError {
         match self {
             Self::NoBackend(_) | Self::Refused(_) | Self::Silent(..) | Self::Unspoken(_) => Blame::Service,
             Self::Loop(_) => Blame::Caller,
-            Self::Link { .. } | Self::Unanswered { .. } => Blame::Remote,
+            Self::Link { error, .. } => error.blame(),
+            Self::Unanswered { .. } => Blame::Remote,
         }
     }
     fn class(&self) -> Class {

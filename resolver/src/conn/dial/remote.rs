@@ -28,7 +28,9 @@ impl Dialer for Link {
             for endpoint in route.endpoint.addr.candidates() {
                 let command = route.stado_command.as_deref();
                 match self.relay(&route.active_host, &route.paths, command, endpoint, budget).await {
-                    Err(error) if error.stage == Stage::Open => refused = refused.or(Some(error)),
+                    Err(error) if matches!(error.stage, Stage::Open | Stage::Service) => {
+                        refused = refused.or(Some(error))
+                    }
                     other => return other,
                 }
             }

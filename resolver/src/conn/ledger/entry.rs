@@ -2,14 +2,14 @@
 use super::super::{Backend, FrontendId};
 use super::life::{Life, Note, Phase};
 use super::live::Live;
-use super::recent::{Outcome, Recent};
+use super::recent::{LastFailure, Outcome, Recent};
 use super::slot::{Refusal, Slot};
 use super::waits::Row;
 use super::withdrawal::Withdrawal;
 use super::{Ledger, answers};
 use jiff::Timestamp;
 use stado_fleet::directory::Route;
-use stado_fleet::fault::Blame;
+use stado_fleet::fault::{Blame, Hop};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -51,6 +51,7 @@ pub(crate) struct Entry {
     outcome: Outcome,
     blame: Option<Blame>,
     withdrawal: Arc<Withdrawal>,
+    hop: Option<Hop>,
 }
 
 impl Entry {
@@ -77,6 +78,10 @@ impl Entry {
     ) -> Option<Self> {
         if !slot.admit(limit) {
             slot.refuse(Refusal::Limit);
+            if frontend.consumer.is_some() {
+                slot.fail(too_many(limit));
+                ledger.failed();
+            }
             return None;
         }
         let route = match backend {
@@ -85,7 +90,10 @@ impl Entry {
         };
         let id = ledger.inner.next.fetch_add(1, Ordering::Relaxed);
         let live = Arc::new(Live::new(client, accepted, frontend.is_hostname()));
-        slot.enter(id, Arc::clone(&live));
+        slot.enter(id, Arc::clone(&live), route.as_ref());
+        if frontend.consumer.is_some() {
+            ledger.inner.traffic.raise();
+        }
         Some(Self {
             ledger: ledger.clone(),
             id,
@@ -97,6 +105,7 @@ impl Entry {
             outcome: Outcome::Cut,
             blame: None,
             withdrawal: slot.withdrawal(),
+            hop: None,
         })
     }
 
@@ -108,16 +117,18 @@ impl Entry {
 
     /// The backend was reached.
     pub(crate) fn opened(&mut self) {
-        self.live.open(Timestamp::now());
-        self.slot.opened.fetch_add(1, Ordering::Relaxed);
+        let now = Timestamp::now();
+        self.live.open(now);
+        self.slot.reached(now);
         let note = self.life.opened();
         self.note(note);
     }
 
-    /// Nothing was reached. `answered`: whoever was asked said no, rather than nothing.
-    pub(crate) fn refused(&mut self, why: Refusal, cause: &str, blame: Blame, answered: bool) {
+    /// Nothing was reached, and where on the way it failed. `answered`: whoever was asked said no, rather than nothing.
+    pub(crate) fn refused(&mut self, why: Refusal, cause: &str, (blame, hop): (Blame, Hop), answered: bool) {
         self.slot.refuse(why);
         self.end(Outcome::Refused(cause.into()), Some(blame));
+        self.hop = Some(hop);
         let note = if answered { self.life.open_refused() } else { self.life.open_unanswered() };
         self.note(note);
     }
@@ -179,6 +190,12 @@ impl Entry {
     /// What it runs under.
     pub(crate) fn withdrawal(&self) -> Arc<Withdrawal> {
         Arc::clone(&self.withdrawal)
+    }
+
+    /// An open connection broke because the way to the service did, and not the service.
+    pub(crate) fn broke_on_the_way(&mut self, cause: &str) {
+        self.end(Outcome::ServiceReset(cause.into()), Some(Blame::Remote));
+        self.hop = Some(Hop::Session);
     }
 
     fn note(&self, note: Option<Note>) {
@@ -260,6 +277,7 @@ impl Drop for Entry {
         let note = self.life.over();
         self.note(note);
         let (bytes_up, bytes_down) = self.live.bytes();
+        let hop = self.hop.or(self.outcome.is_break().then_some(Hop::Service));
         let recent = Recent {
             client: self.live.client,
             accepted: self.live.accepted,
@@ -270,7 +288,20 @@ impl Drop for Entry {
             bytes_down,
             outcome: std::mem::replace(&mut self.outcome, Outcome::Cut),
             blame: self.blame,
+            hop,
         };
         self.slot.leave(self.id, recent);
+        if self.frontend.consumer.is_some() {
+            self.ledger.inner.traffic.raise();
+            if hop.is_some() {
+                self.ledger.failed();
+            }
+        }
     }
+}
+
+/// One more than a service may have.
+fn too_many(limit: usize) -> LastFailure {
+    let cause = format!("it has as many connections as it may have ({limit}), and closes the excess");
+    LastFailure { at: Timestamp::now(), hop: Hop::Adapter, refused: true, cause: cause.into(), blame: Blame::Caller }
 }

@@ -11,20 +11,24 @@ mod live;
 mod recent;
 mod slot;
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
+mod traffic;
 mod view;
 mod waits;
 mod withdrawal;
 
 pub use answers::AnswerTimes;
 pub(crate) use entry::{Entry, Seen};
-pub use recent::{Outcome, Recent};
+pub use recent::{LastFailure, Outcome, Recent};
 pub use slot::{Counters, Refusal, Slot};
 
 use super::FrontendId;
-use stado_fleet::ledger::{AnswersFile, Wait};
+use stado_fleet::ledger::{AnswersFile, RouteState, Wait};
 use stado_fleet::wire::ConnectionList;
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Withdrawn services and consumers whose counters are still told.
@@ -41,8 +45,8 @@ pub struct Overview {
     pub consumer: Option<Arc<str>>,
     /// What was counted.
     pub counters: Counters,
-    /// The last ended connection that the service, or the way to it, is to blame for.
-    pub last_failure: Option<Recent>,
+    /// The last failure of the service, or of the way to it.
+    pub last_failure: Option<LastFailure>,
 }
 
 /// Entries of all connections. Cheap to clone; all clones are one ledger.
@@ -62,6 +66,11 @@ struct Inner {
     /// Slots whose frontends went because the directory no longer allows them.
     withdrawn: Mutex<VecDeque<Arc<Slot>>>,
     next: std::sync::atomic::AtomicU64,
+    /// Something went through an adapter.
+    traffic: changed::Changed,
+    /// Something failed there, and nobody has asked since.
+    failed: AtomicBool,
+    past: traffic::Past,
 }
 
 impl Ledger {
@@ -166,22 +175,19 @@ impl Ledger {
 
     /// Counters of every service and consumer, for metrics.
     pub fn all_counters(&self) -> Vec<(Arc<str>, Option<Arc<str>>, Counters)> {
-        let slots = self.slots();
-        let live = slots.iter().filter_map(|(key, slot)| Some((key.clone(), slot.upgrade()?)));
+        let live = self.live_slots().into_iter();
         live.map(|((service, consumer), slot)| (service, consumer, slot.counters())).collect()
     }
 
     /// Counters of every service and consumer with its last connection that failed, for the index.
     pub fn overview(&self) -> Vec<Overview> {
-        let slots = self.slots();
-        let live = slots.iter().filter_map(|(key, slot)| Some((key.clone(), slot.upgrade()?)));
         let seen = |((service, consumer), slot): (SlotKey, Arc<Slot>)| Overview {
             service,
             consumer,
             counters: slot.counters(),
             last_failure: slot.last_failure(),
         };
-        live.map(seen).collect()
+        self.live_slots().into_iter().map(seen).collect()
     }
 
     /// The latest ended connections of a service, the newest first; a bounded number.
@@ -200,6 +206,35 @@ impl Ledger {
     /// Returns when waits or answers changed since the last return. For one caller.
     pub async fn changed(&self) {
         self.inner.changed.wait().await;
+    }
+
+    /// What went through each adapter that was ever used, by service and consumer (an addition of Stado); without rates.
+    pub fn snapshot_routes(&self) -> Vec<RouteState> {
+        traffic::snapshot(&self.live_slots(), &self.inner.past)
+    }
+
+    /// Takes up when routes worked and failed before this process; what it sees itself counts more.
+    pub fn restore_routes(&self, rows: Vec<RouteState>) {
+        self.inner.past.restore(rows);
+    }
+
+    /// Returns when something went through an adapter since the last return. For one caller.
+    pub async fn traffic(&self) {
+        self.inner.traffic.wait().await;
+    }
+
+    /// Whether something failed on the way to a service since the last call. For one caller.
+    pub fn take_failed(&self) -> bool {
+        self.inner.failed.swap(false, Ordering::AcqRel)
+    }
+
+    fn failed(&self) {
+        self.inner.failed.store(true, Ordering::Release);
+        self.inner.changed.raise();
+    }
+
+    fn live_slots(&self) -> Vec<(SlotKey, Arc<Slot>)> {
+        self.slots().iter().filter_map(|(key, slot)| Some((key.clone(), slot.upgrade()?))).collect()
     }
 
     fn slots_of(&self, service: &str) -> Vec<Arc<Slot>> {

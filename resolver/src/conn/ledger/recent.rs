@@ -1,5 +1,6 @@
 //! Connections that have ended.
 use jiff::Timestamp;
+use stado_fleet::fault::{Blame, Hop};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,6 +24,10 @@ pub enum Outcome {
     Cut,
 }
 impl Outcome {
+    /// Whether the service, or the way to it, broke an open connection.
+    pub(super) fn is_break(&self) -> bool {
+        matches!(self, Self::ServiceReset(_))
+    }
     /// One word, as the local API says it.
     pub fn code(&self) -> &'static str {
         match self {
@@ -70,5 +75,32 @@ pub struct Recent {
     /// How it ended.
     pub outcome: Outcome,
     /// Who has to act, when it did not end well.
-    pub blame: Option<stado_fleet::fault::Blame>,
+    pub blame: Option<Blame>,
+    /// Where on the way to the service, when it failed there.
+    pub hop: Option<Hop>,
+}
+
+/// The last failure on the way to a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastFailure {
+    /// When.
+    pub at: Timestamp,
+    /// Where.
+    pub hop: Hop,
+    /// Nothing was reached at all.
+    pub refused: bool,
+    /// Why.
+    pub cause: Arc<str>,
+    /// Who has to act.
+    pub blame: Blame,
+}
+
+impl Recent {
+    /// What it says of the way to its service, if it failed there.
+    pub(super) fn failure(&self) -> Option<LastFailure> {
+        let (Outcome::Refused(cause) | Outcome::ServiceReset(cause)) = &self.outcome else { return None };
+        let blame = self.blame.unwrap_or(Blame::Service);
+        let refused = matches!(self.outcome, Outcome::Refused(_));
+        Some(LastFailure { at: self.ended, hop: self.hop?, refused, cause: Arc::clone(cause), blame })
+    }
 }

@@ -1,10 +1,12 @@
 //! One service and consumer: its counters (proxy rule 9), its open connections and the ring of ended ones.
 use super::answers::Cell;
 use super::live::Live;
-use super::recent::{Outcome, Recent};
+use super::recent::{LastFailure, Outcome, Recent};
 use super::withdrawal::Withdrawal;
+use jiff::Timestamp;
+use stado_fleet::directory::Route;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Ended connections kept for each service.
@@ -72,6 +74,8 @@ pub struct Slot {
     looped: AtomicU64,
     withdrawn: AtomicU64,
     withdrawal: Mutex<Arc<Withdrawal>>,
+    /// When a connection last reached its backend, in microseconds of the epoch; 0 before the first.
+    reached: AtomicI64,
     book: Mutex<Book>,
     pub(super) answers: Option<Cell>,
 }
@@ -84,6 +88,9 @@ struct Book {
     ended: VecDeque<Recent>,
     bytes_up: u64,
     bytes_down: u64,
+    /// Where the latest connection of an adapter was led.
+    towards: Option<Arc<Route>>,
+    failure: Option<LastFailure>,
 }
 
 impl Slot {
@@ -122,9 +129,38 @@ impl Slot {
         before.withdraw(why);
     }
 
-    /// Enters an open connection.
-    pub(super) fn enter(&self, id: u64, live: Arc<Live>) {
-        self.book().open.insert(id, live);
+    /// Enters an open connection, and where it is led.
+    pub(super) fn enter(&self, id: u64, live: Arc<Live>, towards: Option<&Arc<Route>>) {
+        let mut book = self.book();
+        book.open.insert(id, live);
+        if let Some(route) = towards
+            && !book.towards.as_ref().is_some_and(|known| Arc::ptr_eq(known, route))
+        {
+            book.towards = Some(Arc::clone(route));
+        }
+    }
+
+    /// A connection has reached its backend.
+    pub(super) fn reached(&self, now: Timestamp) {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        self.reached.store(now.as_microsecond(), Ordering::Relaxed);
+    }
+
+    /// When one did last.
+    pub(super) fn last_reached(&self) -> Option<Timestamp> {
+        let micros = self.reached.load(Ordering::Relaxed);
+        Timestamp::from_microsecond(micros).ok().filter(|_| micros != 0)
+    }
+
+    /// Notes a failure that is no connection's end.
+    pub(super) fn fail(&self, failure: LastFailure) {
+        self.book().failure = Some(failure);
+    }
+
+    /// Where the latest connection was led, and the last failure.
+    pub(super) fn fate(&self) -> (Option<Arc<Route>>, Option<LastFailure>) {
+        let book = self.book();
+        (book.towards.clone(), book.failure.clone())
     }
 
     /// The connection `id` has ended.
@@ -137,6 +173,9 @@ impl Slot {
         book.open.remove(&id);
         book.bytes_up += recent.bytes_up;
         book.bytes_down += recent.bytes_down;
+        if let Some(failure) = recent.failure() {
+            book.failure = Some(failure);
+        }
         if book.ended.len() == RECENT {
             book.ended.pop_front();
         }
@@ -157,10 +196,9 @@ impl Slot {
         self.book().ended.iter().cloned().collect()
     }
 
-    /// The last ended connection that the service, or the way to it, is to blame for.
-    pub(super) fn last_failure(&self) -> Option<Recent> {
-        let failed = |recent: &&Recent| matches!(recent.outcome, Outcome::Refused(_) | Outcome::ServiceReset(_));
-        self.book().ended.iter().rev().find(failed).cloned()
+    /// The last failure of the service, or of the way to it.
+    pub(super) fn last_failure(&self) -> Option<LastFailure> {
+        self.book().failure.clone()
     }
 
     pub(super) fn counters(&self) -> Counters {

@@ -1,11 +1,11 @@
 use super::entry::{Entry, Seen};
 use super::life::{Life, Note, Phase};
+use super::testing::{enter, fleet_backend, frontend};
 use super::*;
 use crate::conn::Backend;
 use jiff::Timestamp;
 use proptest::prelude::*;
-use stado_fleet::directory::Route;
-use stado_fleet::fault::Blame;
+use stado_fleet::fault::{Blame, Hop};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -140,39 +140,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn frontend(consumer: Option<&str>) -> Arc<FrontendId> {
-    let bind = "127.0.0.1:17601".parse().unwrap();
-    Arc::new(FrontendId { service: "svc".into(), consumer: consumer.map(Arc::from), bind })
-}
-
-fn fleet_backend() -> Backend {
-    Backend::Fleet(Arc::new(Route {
-        service: "svc".parse().unwrap(),
-        active_host: "host".parse().unwrap(),
-        endpoint: stado_fleet::name::Endpoint {
-            scheme: stado_fleet::name::Scheme::Tcp,
-            addr: "127.0.0.1:8080".parse().unwrap(),
-        },
-        capabilities: Vec::new(),
-        paths: [].into(),
-        local: false,
-        stado_command: None,
-    }))
-}
-
-fn enter(ledger: &Ledger, consumer: Option<&str>, backend: &Backend, limit: usize) -> (Arc<Slot>, Option<Entry>) {
-    let frontend = frontend(consumer);
-    let slot = ledger.slot(&frontend);
-    let client = "127.0.0.1:50000".parse().unwrap();
-    let entry = Entry::open(ledger, &slot, &frontend, backend, client, limit);
-    (slot, entry)
-}
-
 fn play(entry: &mut Entry, step: &Step) {
     match step {
         Step::Opening => entry.opening(),
         Step::Opened => entry.opened(),
-        Step::Refused(answered) => entry.refused(Refusal::Unreachable, "cause", Blame::Remote, *answered),
+        Step::Refused(answered) => {
+            entry.refused(Refusal::Unreachable, "cause", (Blame::Remote, Hop::Session), *answered)
+        }
         Step::SentEarly => entry.sent_early(),
         Step::Up(bytes) => entry.up(Seen::Bytes(bytes)),
         Step::UpUnseen(n) => entry.up(Seen::Count(*n)),
@@ -314,4 +288,71 @@ fn waits_of_a_process_that_was_taken_over_are_listed_between_ours() {
     assert_eq!(services, ["other", "svc", "other"]);
     ledger.set_foreign_waits(Vec::new());
     assert_eq!(ledger.snapshot_waits().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_route_tells_its_last_success_and_its_last_failure_with_the_hop() {
+    let ledger = Ledger::new();
+    let woken =
+        async |ledger: &Ledger| tokio::time::timeout(std::time::Duration::from_secs(1), ledger.traffic()).await.is_ok();
+    let (_mesh, entry) = enter(&ledger, None, &Backend::Local("127.0.0.1:1".parse().unwrap()), 9);
+    drop(entry);
+    assert!(!woken(&ledger).await && ledger.snapshot_routes().is_empty(), "a service of the mesh is no route");
+
+    let (_slot, entry) = enter(&ledger, Some("c"), &fleet_backend(), 1);
+    let mut entry = entry.unwrap();
+    assert!(woken(&ledger).await && !woken(&ledger).await);
+    entry.opening();
+    entry.opened();
+    entry.up(Seen::Count(7));
+    assert!(enter(&ledger, Some("c"), &fleet_backend(), 1).1.is_none());
+    assert!(ledger.take_failed() && !ledger.take_failed());
+    let row = ledger.snapshot_routes().remove(0);
+    assert_eq!(
+        (row.service.as_str(), row.consumer.as_str(), row.active, row.opened, row.bytes_up),
+        ("svc", "c", 1, 1, 7)
+    );
+    assert_eq!((row.active_host.as_deref(), row.endpoint.as_deref()), (Some("host"), Some("127.0.0.1:8080")));
+    assert!(row.last_success_at.is_some());
+    assert!(row.last_failure.unwrap().sentence().starts_with("the adapter failed: it has as many connections"));
+    drop(entry);
+    assert!(!ledger.take_failed(), "an ending that nobody is to blame for");
+
+    let mut entry = enter(&ledger, Some("c"), &fleet_backend(), 9).1.unwrap();
+    entry.refused(Refusal::Unreachable, "no path", (Blame::Remote, Hop::Session), true);
+    drop(entry);
+    assert!(ledger.take_failed() && woken(&ledger).await);
+    let failing = ledger.snapshot_routes().remove(0);
+    assert_eq!(failing.failing().unwrap().sentence(), "the session failed: no path");
+    assert_eq!(failing.last_failure.as_ref().unwrap().blame, "remote");
+    let mut entry = enter(&ledger, Some("c"), &fleet_backend(), 9).1.unwrap();
+    entry.opened();
+    entry.broke_on_the_way("the SSH session ended");
+    drop(entry);
+    let mut entry = enter(&ledger, Some("c"), &fleet_backend(), 9).1.unwrap();
+    entry.end(Outcome::ServiceReset("reset".into()), Some(Blame::Service));
+    drop(entry);
+    let ended: Vec<_> = ledger.recent("svc").into_iter().map(|recent| recent.hop).collect();
+    assert_eq!(ended, [Some(Hop::Service), Some(Hop::Session), Some(Hop::Session), None, None]);
+}
+
+#[test]
+fn what_a_route_did_before_this_process_is_kept_until_it_does_something_again() {
+    let ledger = Ledger::new();
+    let before = stado_fleet::ledger::RouteState {
+        service: "svc".into(),
+        consumer: "c".into(),
+        opened: 40,
+        last_success_at: Some("2026-10-20T10:00:00.000000+00:00".into()),
+        ..Default::default()
+    };
+    ledger.restore_routes(vec![before.clone()]);
+    assert!(ledger.snapshot_routes().is_empty(), "an adapter that is no more has no row");
+    let slot = ledger.slot(&frontend(Some("c")));
+    let row = ledger.snapshot_routes().remove(0);
+    assert_eq!((row.opened, &row.last_success_at), (0, &before.last_success_at));
+    let mut entry = enter(&ledger, Some("c"), &fleet_backend(), 9).1.unwrap();
+    entry.opened();
+    assert_ne!(ledger.snapshot_routes().remove(0).last_success_at, before.last_success_at);
+    drop(slot);
 }

@@ -35,6 +35,7 @@ fn opened(live: &Live, consumer: Option<&str>, now: Timestamp) -> Connection {
         outcome: if live.opened().is_some() { "open" } else { "opening" }.to_owned(),
         reason: None,
         blame: None,
+        hop: None,
     }
 }
 
@@ -52,6 +53,7 @@ fn over(recent: &Recent, consumer: Option<&str>) -> Connection {
             _ => None,
         },
         blame: recent.blame.map(|blame| blame.code().to_owned()),
+        hop: recent.hop.map(|hop| hop.code().to_owned()),
     }
 }
 

@@ -260,7 +260,7 @@ impl Host {
     pub(super) fn state(&self) -> Option<ResolverState> {
         match publisher(&self.paths()).unwrap() {
             Publisher::Alive(state) => Some(state),
-            Publisher::Never | Publisher::Dead { .. } => None,
+            _ => None,
         }
     }
 

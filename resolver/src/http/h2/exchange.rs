@@ -12,7 +12,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::{HeaderValue, Method, Request, header};
-use stado_fleet::fault::{Blame, Faulty};
+use stado_fleet::fault::{Blame, Hop};
 
 /// See the module.
 pub(super) struct Exchange<'a> {
@@ -99,16 +99,16 @@ impl Exchange<'_> {
         let (cause, looped) = (error.to_string(), matches!(error, DialError::Loop(_)));
         let answered = !matches!(error, DialError::Silent(..) | DialError::Unanswered { .. });
         let why = if looped { Refusal::Loop } else { Refusal::Unreachable };
-        self.entry.refused(why, &cause, error.blame(), answered);
+        self.entry.refused(why, &cause, error.fault(), answered);
         self.site.stats.failed(&cause);
         Failed::Ours(match error {
             DialError::Loop(_) => Problem::Loop { host: self.asked.host.clone() },
-            _ => self.bad_gateway(&cause),
+            _ => bad_gateway(self.site, &cause, error.fault().1),
         })
     }
 
     pub(super) fn bad_gateway(&self, cause: &str) -> Problem {
-        bad_gateway(self.site, cause)
+        bad_gateway(self.site, cause, Hop::Service)
     }
 
     /// Enters how it ended.
@@ -135,11 +135,11 @@ impl Exchange<'_> {
     }
 }
 
-fn bad_gateway(site: &Site, cause: &str) -> Problem {
+fn bad_gateway(site: &Site, cause: &str, hop: Hop) -> Problem {
     let address = match &site.backend {
         Backend::Local(addr) => addr.to_string(),
         Backend::Fleet(route) => format!("{} on {}", route.endpoint.addr, route.active_host),
         Backend::None(_) => String::new(),
     };
-    Problem::BadGateway { service: site.service.to_string(), address, cause: cause.to_owned() }
+    Problem::BadGateway { service: site.service.to_string(), address, cause: cause.to_owned(), hop }
 }

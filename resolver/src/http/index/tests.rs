@@ -131,7 +131,7 @@ async fn what_others_wrote_is_text_in_every_row() {
         place: evil.into(),
         reason: evil.into(),
         since: evil.into(),
-        last_error: Some(stado_fleet::wire::LastError { at: evil.into(), cause: evil.into() }),
+        last_error: Some(stado_fleet::wire::LastError { at: evil.into(), cause: evil.into(), hop: None }),
         ..row::Row::default()
     };
     let html = draw::page(std::slice::from_ref(&row), "");

@@ -17,6 +17,7 @@ pub use shown::shown;
 pub(super) use words::reason_phrase;
 
 use bytes::Bytes;
+use stado_fleet::fault::Hop;
 use words::Words;
 
 /// Why a request is answered by us.
@@ -48,6 +49,8 @@ pub enum Problem {
         address: String,
         /// What happened there.
         cause: String,
+        /// Where on the way to it.
+        hop: Hop,
     },
     /// The request came back to where it left from.
     Loop {

@@ -21,7 +21,12 @@ fn every() -> Vec<Problem> {
             index: "http://stado.localhost:8088".into(),
         },
         unavailable(),
-        Problem::BadGateway { service: "s".into(), address: "127.0.0.1:1".into(), cause: "refused".into() },
+        Problem::BadGateway {
+            service: "s".into(),
+            address: "127.0.0.1:1".into(),
+            cause: "refused".into(),
+            hop: Hop::Service,
+        },
         Problem::Loop { host: "x.test".into() },
         Problem::Bad { why: "two Host fields" },
         Problem::HeadTooLarge,
@@ -85,7 +90,7 @@ fn no_form_repeats_markup_or_control_characters() {
     let problems = [
         Problem::UnknownHost { asked: evil.clone(), known: vec![evil.clone()], index: String::new() },
         Problem::Unavailable { service: evil.clone(), reason: evil.clone(), since: jiff::Timestamp::UNIX_EPOCH },
-        Problem::BadGateway { service: evil.clone(), address: evil.clone(), cause: evil.clone() },
+        Problem::BadGateway { service: evil.clone(), address: evil.clone(), cause: evil.clone(), hop: Hop::Session },
         Problem::Loop { host: evil.clone() },
         Problem::Misdirected { host: evil.clone() },
         Problem::TooMany { service: evil.clone() },

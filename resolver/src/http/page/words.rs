@@ -2,6 +2,7 @@
 use super::Problem;
 use super::shown::shown;
 use serde_json::{Map, Value};
+use stado_fleet::fault::Hop;
 
 /// The facts of one page. Everything in it that somebody else wrote went through [`shown`].
 pub(super) struct Words {
@@ -31,11 +32,19 @@ impl Words {
                     .next("the address stays: it answers again as soon as a producer of the service is back")
                     .retry()
             }
-            Problem::BadGateway { service, address, cause } => {
+            Problem::BadGateway { service, address, cause, hop } => {
                 let (service, address, cause) = (shown(service), shown(address), shown(cause));
                 Self::new(502, "bad_gateway", format!("service {service} was not reached at {address}: {cause}"))
-                    .facts(vec![("service", service), ("address", address), ("cause", cause)])
-                    .next("the process behind that address is down, still starting, or listens elsewhere")
+                    .facts(vec![
+                        ("service", service),
+                        ("address", address),
+                        ("cause", cause),
+                        ("hop", hop.code().to_owned()),
+                    ])
+                    .next(match hop {
+                        Hop::Service => "the process behind that address is down, still starting, or listens elsewhere",
+                        _ => "the way to its host is what failed: `stado resolver status` says more",
+                    })
             }
             Problem::Loop { host } => Self::new(
                 508,
@@ -123,7 +132,7 @@ impl Words {
 
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\n\n{}\n", self.title(), self.sentence);
-        for (name, value) in self.facts.iter().filter(|(name, _)| *name == "since") {
+        for (name, value) in self.facts.iter().filter(|(name, _)| matches!(*name, "since" | "hop")) {
             text.push_str(&format!("{name} {value}\n"));
         }
         if !self.known.is_empty() {

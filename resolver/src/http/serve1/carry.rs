@@ -15,7 +15,7 @@ use crate::http::page::Problem;
 use crate::http::site::{Protocol, Site};
 use crate::http::socket::Client;
 use crate::http::upstream::{self, Reached};
-use stado_fleet::fault::{Blame, Faulty};
+use stado_fleet::fault::{Blame, Hop};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -194,11 +194,11 @@ impl<S: Client> Conn<S> {
         let answered = !matches!(error, DialError::Silent(..) | DialError::Unanswered { .. });
         let looped = matches!(error, DialError::Loop(_));
         let why = if looped { Refusal::Loop } else { Refusal::Unreachable };
-        entry.refused(why, &cause, error.blame(), answered);
+        entry.refused(why, &cause, error.fault(), answered);
         site.stats.failed(&cause);
         let problem = match error {
             DialError::Loop(_) => Problem::Loop { host: self.host.clone() },
-            _ => bad_gateway(site, cause),
+            _ => bad_gateway(site, cause, error.fault().1),
         };
         self.refuse(site, &problem, pump, facts).await
     }
@@ -215,7 +215,7 @@ impl<S: Client> Conn<S> {
         entry.end(Outcome::ServiceReset(failure.cause.as_str().into()), Some(Blame::Service));
         site.stats.failed(&failure.cause);
         if !failure.begun {
-            return self.refuse(site, &bad_gateway(site, failure.cause), pump, facts).await;
+            return self.refuse(site, &bad_gateway(site, failure.cause, Hop::Service), pump, facts).await;
         }
         self.report(Some(site), status, pump.moved, moved);
         if failure.reset {
@@ -231,11 +231,11 @@ fn since(instant: Instant) -> jiff::Timestamp {
     now.checked_sub(instant.elapsed()).unwrap_or(now)
 }
 
-fn bad_gateway(site: &Site, cause: String) -> Problem {
+fn bad_gateway(site: &Site, cause: String, hop: Hop) -> Problem {
     let address = match &site.backend {
         Backend::Local(addr) => addr.to_string(),
         Backend::Fleet(route) => format!("{} on {}", route.endpoint.addr, route.active_host),
         Backend::None(_) => String::new(),
     };
-    Problem::BadGateway { service: site.service.to_string(), address, cause }
+    Problem::BadGateway { service: site.service.to_string(), address, cause, hop }
 }

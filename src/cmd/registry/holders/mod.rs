@@ -112,7 +112,8 @@ fn here(fleet: &Fleet, me: &TargetName) -> Result<(Option<Word>, Option<String>)
     Ok(match &publisher {
         Publisher::Alive(state) => (Some(word(state)), None),
         Publisher::Dead { state, .. } => (Some(word(state)), publisher.dead_sentence()),
-        Publisher::Never => (None, Some(never_sentence(&fleet.host.published.state))),
+        Publisher::Never { .. } => (None, Some(never_sentence(&fleet.host.published.state))),
+        Publisher::Unreadable { .. } => (None, publisher.unreadable_sentence()),
     })
 }
 
