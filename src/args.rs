@@ -7,6 +7,7 @@ mod bridge;
 mod database;
 mod directory;
 mod doctor;
+mod fleet;
 mod host;
 mod mesh;
 mod placement;
@@ -25,6 +26,7 @@ pub use bridge::*;
 pub use database::*;
 pub use directory::*;
 pub use doctor::*;
+pub use fleet::*;
 pub use host::*;
 pub use mesh::*;
 pub use placement::*;
@@ -71,6 +73,9 @@ pub enum StadoCommand {
     Resolver(ResolverCommand),
     /// The same as `resolver serve` (with --resolver)
     Serve(Box<CombinedServe>),
+    /// Begin a fleet, let hosts in, join one, leave it
+    #[command(subcommand)]
+    Fleet(FleetCommand),
     /// The fleet's one document
     #[command(subcommand)]
     Registry(RegistryCommand),

@@ -100,9 +100,7 @@ fn compare_directories(held: &Snapshot, new: &Snapshot) -> Result<Admission, Ref
             Err(Refused(format!("service directory rollback rejected: generation {new} < {old}")))
         }
         (Some(old), Some(new)) if new > old => Ok(Admission::NewGeneration),
-        (Some(_), Some(_)) if held.valid.document.same_section(&new.valid.document, "service_directory") => {
-            Ok(Admission::Changed)
-        }
+        (Some(_), Some(_)) if held.valid.document.same_directory(&new.valid.document) => Ok(Admission::Changed),
         (Some(generation), Some(_)) => {
             Err(Refused(format!("service directory changed without advancing generation {generation}")))
         }

@@ -2,7 +2,7 @@
 //!
 //! This crate knows no listener. Each module uses only those before it in this order, which a test holds to:
 //! name, fault, wire, disk, czekam, document, validate, directory, admit, edit, last_good, forwards, ledger, store, vault,
-//! link, authority, placement.
+//! link, authority, join, placement.
 //!
 //! Without the feature `full` only [`name`], [`fault`] and [`wire`] are built.
 
@@ -29,6 +29,8 @@ pub mod forwards;
 #[cfg(feature = "full")]
 #[doc(hidden)]
 pub mod fuzz;
+#[cfg(feature = "full")]
+pub mod join;
 #[cfg(feature = "full")]
 pub mod last_good;
 #[cfg(feature = "full")]

@@ -8,6 +8,7 @@ mod doctor;
 mod fleet;
 mod host;
 mod input;
+mod joining;
 mod limits;
 mod man;
 mod observations;
@@ -29,5 +30,6 @@ mod tls;
 mod vault;
 mod write;
 
+pub(crate) use joining::program;
 pub use run::{devmesh, devmeshd, stado};
 pub(crate) use stopped::{Wanted, unless_stopped, until_stopped};

@@ -1,12 +1,13 @@
 //! Parse, start the log, run the verb on a runtime, turn its end into an exit code.
 use super::{
-    bridge, completions, database, directory, doctor, host, man, placement, registry, resolver, route, serve, service,
-    status, storage, support, tls, vault,
+    bridge, completions, database, directory, doctor, host, joining, man, placement, registry, resolver, route, serve,
+    service, status, storage, support, tls, vault,
 };
 use crate::args::{
-    self, ConsumerCommand, DatabaseCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, HostCommand, HostVerb,
-    LogArgs, LogLevel, PathCommand, PlacementCommand, RegistryCommand, ResolverCommand, RouteCommand, ServiceCommand,
-    ServicesCommand, StadoCommand, StorageCommand, SupportCommand, TlsCommand, VaultCommand,
+    self, ConsumerCommand, DatabaseCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, FleetCommand,
+    HostCommand, HostVerb, LogArgs, LogLevel, PathCommand, PlacementCommand, RegistryCommand, ResolverCommand,
+    RouteCommand, ServiceCommand, ServicesCommand, StadoCommand, StorageCommand, SupportCommand, TlsCommand,
+    VaultCommand,
 };
 use crate::config::Env;
 use crate::exit::{self, Failure, Outcome, Verb, Voice};
@@ -24,26 +25,41 @@ pub fn stado() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return refused(Voice::Stado, &error),
     };
-    let result = match parsed.command {
-        StadoCommand::Service(command) => verb(&parsed.log, service_verb(command, &env)),
-        StadoCommand::Host(command) => verb(&parsed.log, fleet_host_verb(command, &env)),
-        StadoCommand::Database(command) => verb(&parsed.log, database_verb(command, &env)),
-        StadoCommand::Doctor(args) => verb(&parsed.log, doctor::doctor(*args, &env)),
-        StadoCommand::Support(SupportCommand::Bundle(args)) => verb(&parsed.log, support::bundle(args, &env)),
+    finish(Voice::Stado, &run_stado(parsed, &env))
+}
+
+/// Runs a command of `stado` in this process, as if it had been typed.
+pub(super) fn again(words: &[String], env: &Env) -> Verb {
+    let words = ["stado"].into_iter().chain(words.iter().map(String::as_str));
+    let parsed = args::Stado::try_parse_from(words).map_err(|error| Failure::usage(error.to_string()))?;
+    run_stado(parsed, env)
+}
+
+fn run_stado(parsed: args::Stado, env: &Env) -> Verb {
+    match parsed.command {
+        StadoCommand::Service(command) => verb(&parsed.log, service_verb(command, env)),
+        StadoCommand::Host(command) => verb(&parsed.log, fleet_host_verb(command, env)),
+        StadoCommand::Database(command) => verb(&parsed.log, database_verb(command, env)),
+        StadoCommand::Doctor(args) => verb(&parsed.log, doctor::doctor(*args, env)),
+        StadoCommand::Support(SupportCommand::Bundle(args)) => verb(&parsed.log, support::bundle(args, env)),
         StadoCommand::Completions(args) => verb(&parsed.log, completions::completions(args)),
         StadoCommand::Man(args) => verb(&parsed.log, man::man(args)),
-        StadoCommand::Status(args) => verb(&parsed.log, status::status(args, &env)),
-        StadoCommand::Storage(StorageCommand::Serve(args)) => verb(&parsed.log, storage::serve(args, &env)),
-        StadoCommand::Vault(command) => verb(&parsed.log, vault_verb(command, &env)),
-        StadoCommand::Route(command) => verb(&parsed.log, route_verb(command, &env)),
-        StadoCommand::Placement(command) => verb(&parsed.log, placement_verb(command, &env)),
-        StadoCommand::Tls(command) => verb(&parsed.log, tls_verb(command, &env)),
-        StadoCommand::Registry(command) => verb(&parsed.log, registry_verb(command, &env)),
-        StadoCommand::Resolver(ResolverCommand::Serve(args)) => serve::resolver(&args, &parsed.log, &env),
-        StadoCommand::Serve(args) => serve::resolver(&args.serve, &parsed.log, &env),
-        StadoCommand::Resolver(command) => verb(&parsed.log, resolver_verb(command, &env)),
-    };
-    finish(Voice::Stado, &result)
+        StadoCommand::Status(args) => verb(&parsed.log, status::status(args, env)),
+        StadoCommand::Storage(StorageCommand::Serve(args)) => verb(&parsed.log, storage::serve(args, env)),
+        StadoCommand::Vault(command) => verb(&parsed.log, vault_verb(command, env)),
+        StadoCommand::Route(command) => verb(&parsed.log, route_verb(command, env)),
+        StadoCommand::Placement(command) => verb(&parsed.log, placement_verb(command, env)),
+        StadoCommand::Tls(command) => verb(&parsed.log, tls_verb(command, env)),
+        StadoCommand::Fleet(FleetCommand::Door(args)) => {
+            // Without a log of its own: the verb that it leads to starts one.
+            joining::run_verb(on_one_thread(joining::door(&args, env)), env)
+        }
+        StadoCommand::Fleet(command) => verb(&parsed.log, fleet_verb(command, env)),
+        StadoCommand::Registry(command) => verb(&parsed.log, registry_verb(command, env)),
+        StadoCommand::Resolver(ResolverCommand::Serve(args)) => serve::resolver(&args, &parsed.log, env),
+        StadoCommand::Serve(args) => serve::resolver(&args.serve, &parsed.log, env),
+        StadoCommand::Resolver(command) => verb(&parsed.log, resolver_verb(command, env)),
+    }
 }
 
 /// The binary `devmesh`.
@@ -109,6 +125,18 @@ async fn directory_verb(command: DirectoryCommand, env: &Env) -> Verb {
         DirectoryCommand::Publish(args) => directory::publish(args, env).await,
         DirectoryCommand::Consumer(ConsumerCommand::Add(args)) => directory::consumer_add(args, env).await,
         DirectoryCommand::Consumer(ConsumerCommand::Remove(args)) => directory::consumer_remove(args, env).await,
+    }
+}
+
+async fn fleet_verb(command: FleetCommand, env: &Env) -> Verb {
+    match command {
+        FleetCommand::Init(args) => joining::init(args, env).await,
+        FleetCommand::Invite(args) => joining::invite(args, env).await,
+        FleetCommand::Join(args) => joining::join(args, env).await,
+        FleetCommand::Leave(args) => joining::leave(args, env).await,
+        FleetCommand::Invitations(args) => joining::invitations(args, env).await,
+        FleetCommand::Admit => joining::admit_by_hand(),
+        FleetCommand::Door(_) => Err(Failure::usage("the door is not a short verb")),
     }
 }
 
@@ -219,6 +247,10 @@ async fn vault_verb(command: VaultCommand, env: &Env) -> Verb {
 /// Runs a short verb on one thread.
 fn verb(log: &LogArgs, work: impl Future<Output = Verb>) -> Verb {
     let _guard = ui::start_log(log, LogLevel::Warn)?;
+    on_one_thread(work)
+}
+
+fn on_one_thread<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Failure::here(format!("cannot start the async runtime: {e}")))?;
     let result = runtime.block_on(work);

@@ -27,6 +27,8 @@ pub struct HostConfig {
     pub gate_bind: Option<SocketAddr>,
     /// `publish` in `~/.stado/config.json`: what containers of this host may publish.
     pub publish: Policy,
+    /// `sshd.authorized_keys` in `~/.stado/config.json`: the file in which hosts of the fleet get a line each.
+    pub sshd_keys: Option<PathBuf>,
     /// The published files.
     pub published: PublishedPaths,
     /// Forward markers.
@@ -60,6 +62,7 @@ impl HostConfig {
             api_bind: loopback(&own, &own_path, "api_bind")?,
             gate_bind: address(&own, &own_path, "gate.bind")?,
             publish: publish(&own, &own_path)?,
+            sshd_keys: own.text("sshd.authorized_keys")?.map(|path| env.expand(&path)).transpose()?,
             published: PublishedPaths::beside(&state),
             forwards_dir: env.path("STADO_FORWARDS_DIR").unwrap_or_else(|| stado_home.join("forwards")),
             storage: Storage::read(&file, env)?,
@@ -86,6 +89,7 @@ impl HostConfig {
             ("api_bind", self.api_bind != other.api_bind),
             ("gate.bind", self.gate_bind != other.gate_bind),
             ("publish", self.publish != other.publish),
+            ("sshd.authorized_keys", self.sshd_keys != other.sshd_keys),
             ("storage", self.storage != other.storage),
             ("object_api", self.object_api != other.object_api),
         ];

@@ -34,6 +34,7 @@ mod h2_client_story;
 mod hand_over;
 mod host_story;
 mod inventory_story;
+mod joining_story;
 mod kill_story;
 mod languages_story;
 mod life_story;

@@ -57,8 +57,7 @@ async fn not_replaced(store: &dyn RegistryStore, stored: &Stored, exec: &dyn Exe
 /// name each other would pass them around for ever.
 pub(super) fn still_authority(source: &Source, document: &Document) -> Result<(), RegistryError> {
     let Source::Remote(asked) = source else { return Ok(()) };
-    let named = document.section("service_directory").and_then(|d| d.get("authority")?.get("target")?.as_str());
-    match named {
+    match document.authority() {
         Some(named) if named != asked.target.as_str() => Err(RegistryError::new(
             Class::Refused,
             format!(

@@ -19,6 +19,7 @@ static REGISTRY: Shape = Keys(&[
     ("targets", &Each(&TARGET)),
     ("coordinators", &Each(&COORDINATOR)),
     ("service_directory", &DIRECTORY),
+    ("empty_directory", &EMPTY_DIRECTORY),
     ("placement_profiles", &Each(&PROFILE)),
     ("placement_transactions", &Each(&TRANSACTION)),
     ("fleets", &Each(&Keys(&[("name", &Any), ("notes", &Any)]))),
@@ -44,6 +45,8 @@ static TARGET: Shape = Keys(&[
     ("service_resolver", &RESOLVER),
     ("work_root", &Any),
     ("stado_command", &Any),
+    ("ssh_host_keys", &Any),
+    ("resolver_keys", &Any),
     ("use", &Keys(&[("consumers", &Any)])),
 ]);
 static UNIT: Shape = Keys(&[
@@ -76,6 +79,8 @@ static DIRECTORY: Shape = Keys(&[
     ("generation", &Any),
     ("services", &Named(&SERVICE)),
 ]);
+static EMPTY_DIRECTORY: Shape =
+    Keys(&[("authority", &Keys(&[("target", &Any), ("command", &Any)])), ("generation", &Any)]);
 static SERVICE: Shape = Keys(&[
     ("managed_service", &Any),
     ("placement_profile", &Any),

@@ -21,6 +21,9 @@ use parse::{Limits, Parsed};
 pub use published::{MESH_UNIT, SHARED_CONSUMER, published_unit};
 pub use types::*;
 
+/// A key of ours: the directory while it has no service. `service_directory` itself has at least one (§1.6), and a fleet
+/// that was just made has an authority and nothing to serve yet.
+pub const EMPTY_DIRECTORY: &str = "empty_directory";
 /// Bytes a document may have unless the reader says otherwise: 64 MiB.
 pub const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Levels of arrays and objects a document may have. Far more than the contract's shapes use, far less than a stack holds.
@@ -119,9 +122,19 @@ impl Document {
         self.section("targets").and_then(Value::as_array).map_or(0, |targets| targets.iter().filter(named).count())
     }
 
-    /// `service_directory.generation`, when it is there and a number.
+    /// `service_directory`, or what stands for it while it has no service.
+    fn directory(&self) -> Option<&Value> {
+        self.section("service_directory").or_else(|| self.section(EMPTY_DIRECTORY))
+    }
+
+    /// Whether both say the same of the directory, with services or without.
+    pub fn same_directory(&self, other: &Document) -> bool {
+        ["service_directory", EMPTY_DIRECTORY].iter().all(|key| self.same_section(other, key))
+    }
+
+    /// The directory's generation, when it is there and a number.
     pub fn generation(&self) -> Option<Generation> {
-        self.section("service_directory")?.get("generation")?.as_u64().map(Generation)
+        self.directory()?.get("generation")?.as_u64().map(Generation)
     }
 
     /// `succession.epoch`; 0 where nobody was ever promoted.
@@ -129,9 +142,9 @@ impl Document {
         self.section("succession").and_then(|s| s.get("epoch")?.as_u64()).unwrap_or(0)
     }
 
-    /// `service_directory.authority.target`, when it is there and a text.
+    /// The directory's `authority.target`, when it is there and a text.
     pub fn authority(&self) -> Option<&str> {
-        self.section("service_directory")?.get("authority")?.get("target")?.as_str()
+        self.directory()?.get("authority")?.get("target")?.as_str()
     }
 
     /// Paths of keys that this build does not know (`targets[worker].x`), in document order.

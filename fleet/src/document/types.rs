@@ -43,6 +43,10 @@ pub struct Target {
     pub hostnames: Vec<String>,
     /// Path of `stado` there (a key of ours), if declared.
     pub stado_command: Option<String>,
+    /// Keys by which the host is known when it is reached (keys of ours), each as `type base64`.
+    pub host_keys: Vec<String>,
+    /// Keys with which its resolver comes in elsewhere (keys of ours), each as `type base64`.
+    pub resolver_keys: Vec<String>,
     /// The resolver policy, when declared.
     pub resolver: Option<ResolverPolicy>,
 }

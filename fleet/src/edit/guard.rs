@@ -72,7 +72,7 @@ fn directory_generation(held: &Document, next: &Document) -> Result<(), GuardRef
              if going back is the intent."
         ));
     }
-    if pushed == carried && !held.same_section(next, "service_directory") {
+    if pushed == carried && !held.same_directory(next) {
         return refuse(format!(
             "it changes the service directory but leaves its generation at {pushed}, the number the registry already \
              carries. No resolver takes a directory that changes under one number; raise service_directory.generation, or \

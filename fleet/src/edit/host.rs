@@ -1,6 +1,6 @@
 //! `registry host add` (fleet contract §6.6).
 use super::{Draft, EditError, Edited};
-use crate::document::Document;
+use crate::document::{Document, EMPTY_DIRECTORY};
 use serde_json::{Value, json};
 
 /// A host to declare.
@@ -63,6 +63,10 @@ pub fn remove_host(document: &Document, host: &str) -> Result<Edited, EditError>
 fn naming(document: &Value, host: &str) -> Vec<String> {
     let is = |value: Option<&Value>| value.and_then(Value::as_str) == Some(host);
     let mut found = Vec::new();
+    let empty = document.get(EMPTY_DIRECTORY).filter(|_| document.get("service_directory").is_none());
+    if is(empty.and_then(|directory| directory.get("authority")?.get("target"))) {
+        found.push(format!("{EMPTY_DIRECTORY}.authority"));
+    }
     if let Some(directory) = document.get("service_directory") {
         if is(directory.get("authority").and_then(|a| a.get("target"))) {
             found.push("service_directory.authority".to_owned());

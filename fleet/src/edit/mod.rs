@@ -4,8 +4,10 @@ mod api;
 pub mod bridge;
 mod consumer;
 mod diff;
+mod empty;
 mod guard;
 mod host;
+mod member;
 mod path;
 mod placement;
 mod promote;
@@ -27,6 +29,7 @@ pub use consumer::{Binding, Bound, ConsumerAdded, ConsumerRemoved, NewConsumer, 
 pub use diff::{Difference, diff};
 pub use guard::{GuardRefusal, Overrides, guard_push};
 pub use host::{NewHost, add_host, remove_host};
+pub use member::{Member, add_member, found, found_in};
 pub use path::read_path;
 pub use placement::{Claim, claim, claims, commit_move, release};
 pub use promote::{Promotion, promote};
@@ -85,13 +88,15 @@ pub struct Edited {
 struct Draft<'d> {
     before: &'d Document,
     value: Value,
+    /// The directory was asked for: one without services takes its other key at the end.
+    directory: bool,
 }
 
 impl<'d> Draft<'d> {
     /// Refuses a document with a duplicate key: an edit would keep one of the two meanings without anyone having chosen it.
     fn of(before: &'d Document) -> Result<Self, EditError> {
         match before.duplicate_keys().first() {
-            None => Ok(Self { before, value: before.value().clone() }),
+            None => Ok(Self { before, value: before.value().clone(), directory: false }),
             Some(twice) => Err(EditError::config(format!(
                 "{}: duplicate key '{}'; repair the document by hand before it is edited",
                 twice.location, twice.key
@@ -99,8 +104,10 @@ impl<'d> Draft<'d> {
         }
     }
 
-    /// `service_directory`, for an edit of it.
+    /// `service_directory`, for an edit of it; one that is empty so far becomes it.
     fn directory(&mut self) -> Result<&mut Map<String, Value>, EditError> {
+        empty::unfold(&mut self.value);
+        self.directory = true;
         self.value
             .get_mut("service_directory")
             .and_then(Value::as_object_mut)
@@ -140,6 +147,7 @@ impl<'d> Draft<'d> {
 
     /// Ends an edit of the directory: one generation further when anything changed.
     fn finish_directory(mut self) -> Result<Edited, EditError> {
+        empty::fold(&mut self.value);
         if self.changed() {
             self.advance()?;
         }
@@ -158,7 +166,10 @@ impl<'d> Draft<'d> {
         Ok(())
     }
 
-    fn finish(self) -> Edited {
+    fn finish(mut self) -> Edited {
+        if self.directory {
+            empty::fold(&mut self.value);
+        }
         let changed = self.changed();
         let document = if changed { Document::from_value(self.value) } else { self.before.clone() };
         Edited { generation: document.generation(), document, changed }

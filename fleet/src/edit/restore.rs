@@ -1,6 +1,6 @@
 //! `registry rollback`: old content under a new generation.
 use super::{Draft, EditError, Edited};
-use crate::document::Document;
+use crate::document::{Document, EMPTY_DIRECTORY};
 use crate::name::Generation;
 
 /// `held` with the content of `old`. The directory's generation goes on from the held one, since it only ever rises and no
@@ -12,14 +12,14 @@ pub fn restore(held: &Document, old: &Document) -> Result<Edited, EditError> {
     Draft::of(old)?;
     let kept = (held.epoch() > old.epoch()).then(|| under_the_same_authority(held, old));
     let old = kept.as_ref().unwrap_or(old);
-    let mut draft = Draft { before: held, value: old.value().clone() };
+    let mut draft = Draft { before: held, value: old.value().clone(), directory: false };
     let next = match (held.generation(), old.generation()) {
         (Some(Generation(held)), Some(Generation(old))) => held.max(old).checked_add(1),
         _ => return Ok(draft.finish()),
     };
     let next =
         next.ok_or_else(|| EditError::config("registry.service_directory.generation: cannot rise any further"))?;
-    if held.same_section(old, "service_directory") {
+    if held.same_directory(old) {
         return Ok(draft.finish());
     }
     draft.directory()?.insert("generation".into(), next.into());
@@ -33,9 +33,12 @@ pub fn restore(held: &Document, old: &Document) -> Result<Edited, EditError> {
 /// What an earlier authority held does not bring it back.
 fn under_the_same_authority(held: &Document, old: &Document) -> Document {
     let mut value = old.value().clone();
-    let authority = held.section("service_directory").and_then(|d| d.get("authority")).cloned();
-    if let (Some(authority), Some(directory)) =
-        (authority, value.get_mut("service_directory").and_then(serde_json::Value::as_object_mut))
+    let of = |document: &Document| {
+        let key = ["service_directory", EMPTY_DIRECTORY].into_iter().find(|key| document.section(key).is_some());
+        key.map(|key| (key, document.section(key).and_then(|d| d.get("authority")).cloned()))
+    };
+    if let (Some((_, Some(authority))), Some((key, _))) = (of(held), of(old))
+        && let Some(directory) = value.get_mut(key).and_then(serde_json::Value::as_object_mut)
     {
         directory.insert("authority".into(), authority);
     }
@@ -47,11 +50,12 @@ fn under_the_same_authority(held: &Document, old: &Document) -> Document {
 
 fn directory_but_for_generation_is_same(held: &Document, old: &Document) -> bool {
     let without = |document: &Document| {
-        let mut block = document.section("service_directory").cloned()?;
+        let block = document.section("service_directory").or_else(|| document.section(EMPTY_DIRECTORY));
+        let mut block = block.cloned()?;
         block.as_object_mut()?.shift_remove("generation");
         Some(block)
     };
-    without(held) == without(old)
+    without(held) == without(old) && held.section(EMPTY_DIRECTORY).is_some() == old.section(EMPTY_DIRECTORY).is_some()
 }
 
 fn others_differ(held: &Document, old: &Document) -> bool {
@@ -60,7 +64,7 @@ fn others_differ(held: &Document, old: &Document) -> bool {
     };
     let mut all = keys(held);
     all.extend(keys(old));
-    all.iter().any(|key| key != "service_directory" && !held.same_section(old, key))
+    all.iter().any(|key| key != "service_directory" && key != EMPTY_DIRECTORY && !held.same_section(old, key))
 }
 
 #[cfg(test)]

@@ -27,7 +27,9 @@ pub fn check_write(held: Option<&Document>, next: &Document) -> Result<Option<St
 fn unchanged(held: &Document, next: &Document, finding: &Finding) -> bool {
     match section(&finding.location) {
         Some(key) => held.same_section(next, key),
-        None => ["targets", "service_directory", "placement_profiles"].iter().all(|key| held.same_section(next, key)),
+        None => ["targets", "service_directory", "empty_directory", "placement_profiles"]
+            .iter()
+            .all(|key| held.same_section(next, key)),
     }
 }
 

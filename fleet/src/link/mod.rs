@@ -25,6 +25,7 @@ mod pipe;
 mod pool;
 pub mod relay;
 mod road;
+mod scan;
 mod session;
 mod ssh_config;
 mod standing;
@@ -38,6 +39,7 @@ pub use config::{LinkConfig, SshConfigFile, Timing};
 pub use error::{LinkError, Stage};
 pub use knock::Knock;
 pub use road::RoadReport;
+pub use scan::offered_key;
 pub use stream::{Carrier, ChannelStream};
 
 use crate::name::{ConnectionPath, SshDestination, TargetName};

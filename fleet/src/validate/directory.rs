@@ -4,23 +4,27 @@ use super::placement::Profiles;
 use super::read::{self, Object, required_object, required_text};
 use super::route::{self, Consumers};
 use super::targets::Targets;
-use crate::document::ServiceDirectory;
+use crate::document::{EMPTY_DIRECTORY, ServiceDirectory};
 use crate::name::{Generation, LogicalName, TargetName};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-/// Reads the directory. A registry without one is valid; one whose directory cannot be read is not. A directory in which
-/// nobody publishes anything yet, or any more, is one: older builds refuse it, and go on with the one they hold.
+/// Reads the directory. A registry without one is valid; one whose directory cannot be read is not. One in which nobody
+/// publishes anything yet, or any more, has a key of its own.
 pub(super) fn read(
     root: &Object,
     targets: &Targets<'_>,
     profiles: &Profiles<'_>,
     out: &mut Findings,
 ) -> Option<ServiceDirectory> {
+    let Some(directory) = root.get("service_directory") else { return read_empty(root, targets, out) };
     let at = At::ROOT.key("service_directory");
-    let directory = read::object(root.get("service_directory")?, at, out)?;
+    let directory = read::object(directory, at, out)?;
     let generation = generation(directory, at, out);
     let raw_services = required_object(directory, "services", at, out);
+    if raw_services.is_some_and(Object::is_empty) {
+        out.add(at.key("services"), "must not be empty");
+    }
     let authority = authority(directory, targets, at, out);
     let services_at = at.key("services");
     let mut services = IndexMap::with_capacity(raw_services.map_or(0, Object::len));
@@ -36,6 +40,15 @@ pub(super) fn read(
     }
     let (authority_target, authority_command) = authority?;
     Some(ServiceDirectory { authority_target, authority_command, generation: generation?, services })
+}
+
+/// A directory that has no service yet, or no more.
+fn read_empty(root: &Object, targets: &Targets<'_>, out: &mut Findings) -> Option<ServiceDirectory> {
+    let at = At::ROOT.key(EMPTY_DIRECTORY);
+    let directory = read::object(root.get(EMPTY_DIRECTORY)?, at, out)?;
+    let generation = generation(directory, at, out);
+    let (authority_target, authority_command) = authority(directory, targets, at, out)?;
+    Some(ServiceDirectory { authority_target, authority_command, generation: generation?, services: IndexMap::new() })
 }
 
 fn generation(directory: &Object, at: At<'_>, out: &mut Findings) -> Option<Generation> {

@@ -91,12 +91,14 @@ pub(super) struct Described {
     pub(super) hostnames: Vec<String>,
     pub(super) paths: Vec<ConnectionPath>,
     stado_command: Option<String>,
+    host_keys: Vec<String>,
+    resolver_keys: Vec<String>,
 }
 
 impl Described {
     fn named(self, name: TargetName) -> Target {
-        let Self { kind, hostnames, paths, stado_command } = self;
-        Target { name, kind, paths, hostnames, stado_command, resolver: None }
+        let Self { kind, hostnames, paths, stado_command, host_keys, resolver_keys } = self;
+        Target { name, kind, paths, hostnames, stado_command, host_keys, resolver_keys, resolver: None }
     }
 }
 
@@ -116,7 +118,28 @@ fn describe(raw: &Object, at: At<'_>, out: &mut Findings) -> Described {
     if stado_command.as_deref().is_some_and(|c| !read::is_absolute_path(c)) {
         out.add(at.key("stado_command"), "must be an absolute path without '..'");
     }
-    Described { kind, hostnames, paths, stado_command }
+    let (host_keys, resolver_keys) = (keys(raw, "ssh_host_keys", at, out), keys(raw, "resolver_keys", at, out));
+    Described { kind, hostnames, paths, stado_command, host_keys, resolver_keys }
+}
+
+/// Public keys of a host (keys of ours), without their comments.
+fn keys(raw: &Object, key: &str, at: At<'_>, out: &mut Findings) -> Vec<String> {
+    let at_list = at.key(key);
+    let list = some(raw, key).and_then(|value| read::array(value, at_list, out)).unwrap_or_default();
+    let mut keys = Vec::with_capacity(list.len());
+    for (j, value) in list.iter().enumerate() {
+        match value.as_str().and_then(public_key) {
+            Some(key) => keys.push(key),
+            None => out.add(at_list.index(j), "must be an SSH public key, as `ssh-ed25519 AAAA…`"),
+        }
+    }
+    keys
+}
+
+/// `type base64` of a public key line that is one.
+fn public_key(line: &str) -> Option<String> {
+    let key = russh::keys::PublicKey::from_openssh(line.trim()).ok()?;
+    russh::keys::PublicKey::from(key.key_data().clone()).to_openssh().ok()
 }
 
 /// A text from a closed list, printed as the contract prints lists.

@@ -195,6 +195,7 @@ fn sentences_of_the_directory() {
     for generation in [json!(0), json!(-1), json!("7"), json!(1.5), json!(null)] {
         first("/service_directory/generation", generation, &format!("{sd}.generation: must be positive"));
     }
+    first("/service_directory/services", json!({}), &format!("{sd}.services: must not be empty"));
     first("/service_directory/services", json!([]), &format!("{sd}.services: must be an object"));
     first(
         "/service_directory/authority/target",

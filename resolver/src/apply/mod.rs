@@ -11,6 +11,7 @@ pub mod follow;
 mod given;
 pub mod held;
 pub mod markers;
+pub mod pins;
 pub mod plan;
 pub mod ports;
 pub mod read;

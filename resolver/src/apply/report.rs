@@ -43,6 +43,8 @@ pub struct Elsewhere {
     pub router: Vec<String>,
     /// The same, of what this host publishes.
     pub bridge: Vec<String>,
+    /// The same, of invitations.
+    pub invitations: Vec<String>,
     /// The object API of this daemon, when it serves one.
     pub object_api: Option<String>,
     /// The index of what is served by hostname.
@@ -91,9 +93,8 @@ impl Reporter {
         {
             let elsewhere = self.elsewhere.borrow();
             listeners.unserved.extend(elsewhere.unserved.iter().chain(&elsewhere.closed).cloned());
-            listeners
-                .warnings
-                .extend(elsewhere.warnings.iter().chain(&elsewhere.router).chain(&elsewhere.bridge).cloned());
+            let more = elsewhere.warnings.iter().chain(&elsewhere.router).chain(&elsewhere.bridge);
+            listeners.warnings.extend(more.chain(&elsewhere.invitations).cloned());
         }
         let report = FleetReport {
             phase: progress.phase,

@@ -3,6 +3,7 @@ use super::actuate::{Adapters, LentAdapter};
 use super::api_slot::{ApiBindError, ApiSlot};
 use super::held::{self, Arrival, Held};
 use super::markers;
+use super::pins::{PinFiles, Pins};
 use super::plan::AdapterId;
 use super::state::Listeners;
 use super::store_address::StoreAddress;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub last_good: LastGood,
     /// This host's markers.
     pub forwards: Forwards,
+    /// Where the keys of the fleet's hosts are kept.
+    pub pins: PinFiles,
 }
 
 /// Why a snapshot is not served.
@@ -61,6 +64,7 @@ pub struct Walk {
     unsaid: Option<u64>,
     last_good_refusal: Option<&'static str>,
     unwritten: Vec<Unserved>,
+    pins: Pins,
 }
 
 impl Walk {
@@ -73,6 +77,7 @@ impl Walk {
         held: watch::Sender<Option<Arc<Held>>>,
     ) -> Self {
         Self {
+            pins: Pins::new(settings.pins.clone()),
             settings,
             adapters,
             api,
@@ -158,6 +163,8 @@ impl Walk {
     }
 
     async fn serve(&mut self, held: Held, now: jiff::Timestamp) -> Result<(), WalkError> {
+        // Before anything is dialled through what is new.
+        self.pins.keep(held.directory.registry(), &held.target).await;
         self.keep_markers(&held).await;
         let api_bind = self.settings.api_bind.unwrap_or(held.policy.api_bind);
         self.want_api(true);
@@ -245,6 +252,7 @@ impl Walk {
         let mut warnings: Vec<String> =
             self.held().and_then(|held| ignored_keys(&held.policy.adapters)).into_iter().collect();
         warnings.extend(self.api.warning());
+        warnings.extend(self.pins.warning());
         warnings.extend(self.adapters.warnings());
         let mut unserved = self.adapters.unserved();
         match self.api.unserved() {

@@ -204,7 +204,7 @@ mod tests {
             "schema_version": 2,
             "targets": [{"name": "me", "kind": "local", "release_platform": "linux-amd64", "ssh": "u@127.0.0.2",
                 "service_resolver": {"api_bind": "127.0.0.1:1", "refresh_seconds": 5, "max_stale_seconds": 15, "adapters": []}}],
-            "service_directory": {"authority": {"target": "me", "command": "/opt/stado"}, "generation": 1, "services": {}}
+            "empty_directory": {"authority": {"target": "me", "command": "/opt/stado"}, "generation": 1}
         })
     }
 

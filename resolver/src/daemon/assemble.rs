@@ -22,6 +22,7 @@ use crate::gate::{self, Gate};
 use crate::http::hostname;
 use crate::mesh::Allocator;
 use stado_fleet::authority::{Bulletin, Holders};
+use stado_fleet::join::Shelf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -248,7 +249,10 @@ pub(super) async fn start_gate(
         bulletin: Bulletin::new(config.store.clone()),
         holders: Holders::new(&config.home),
         wake: side.wake.clone(),
+        shelf: Shelf::new(&config.home),
+        joining: tokio::sync::Mutex::default(),
     });
+    outside.follow_invitations(Shelf::new(&config.home));
     // Port 0 is any port: the one it was.
     let handed = handed.filter(|bound| bound.addr == bind || (bind.port() == 0 && bound.addr.ip() == bind.ip()));
     let listener = handed.and_then(|bound| bound.into_listeners().into_iter().next());

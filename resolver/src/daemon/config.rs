@@ -55,6 +55,8 @@ pub struct FleetConfig {
     pub api_bind: Option<SocketAddr>,
     /// The gate, when `gate.bind` is configured.
     pub gate: Option<gate::Config>,
+    /// Where hosts of the fleet come in over sshd, when `sshd.authorized_keys` is configured.
+    pub account: Option<stado_fleet::join::Account>,
     /// The object API, when the daemon serves it (`object_api.serve`); an error is why its configuration cannot be used.
     pub objects: Option<Result<object::Config, String>>,
     /// What this host's containers may publish.

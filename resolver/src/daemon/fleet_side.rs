@@ -8,6 +8,7 @@ use crate::apply::actuate::Adapters;
 use crate::apply::api_slot::ApiSlot;
 use crate::apply::follow::Follow;
 use crate::apply::held::{Arrival, Held, HeldReader};
+use crate::apply::pins::PinFiles;
 use crate::apply::plan::AdapterId;
 use crate::apply::ports::Ports;
 use crate::apply::read::Reading;
@@ -28,6 +29,7 @@ use stado_fleet::admit::Snapshot;
 use stado_fleet::authority::Changes;
 use stado_fleet::disk::Lock;
 use stado_fleet::forwards::Forwards;
+use stado_fleet::join::Shelf;
 use stado_fleet::last_good::LastGood;
 use stado_fleet::ledger::PublishedPaths;
 use stado_fleet::link::Link;
@@ -169,6 +171,10 @@ impl Prepared {
             api_bind: config.api_bind,
             last_good: LastGood::new(config.home.join("cache")),
             forwards: Forwards::new(&config.forwards_dir),
+            pins: PinFiles {
+                known_hosts: config.home.join("known_hosts"),
+                account: config.account.clone().map(|account| (account, Shelf::new(&config.home))),
+            },
         };
         let api = ApiSlot::new(held.clone(), metrics, context.own.clone());
         let generation = context.generation.clone();

@@ -1,12 +1,16 @@
 //! What the gate's closed table of verbs does on this host (fleet contract §3.2, §3.5), and which endpoints it may reach.
-use crate::apply::held::HeldReader;
-use crate::gate::{Running, VerbOutput, Verbs};
+use crate::apply::held::{Held, HeldReader};
+use crate::gate::{Caller, Running, VerbOutput, Verbs};
+use russh::keys::PublicKey;
+use russh::keys::ssh_key::public::KeyData;
 use stado_fleet::authority::{
     Bulletin, Holders, PushRequest, RegistryError, Source, content_line, history, push, settled, snapshot_line, tell,
 };
 use stado_fleet::edit::Overrides;
 use stado_fleet::fault::{Class, Faulty};
+use stado_fleet::join::{self, Presented, Shelf};
 use stado_fleet::link::{ChannelStream, Link};
+use stado_fleet::name::TargetName;
 use stado_fleet::store::RegistryStore;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -14,6 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
+/// For this host to take a registry into force that names a new host.
+const TAKEN: Duration = Duration::from_secs(10);
 /// How long a client waits for news that may allow what it asks for.
 const RENEWAL: Duration = Duration::from_secs(1);
 
@@ -29,6 +35,10 @@ pub(super) struct GateVerbs {
     pub(super) holders: Holders,
     /// Wakes the refresh loop after a push.
     pub(super) wake: Arc<Notify>,
+    /// This host's invitations.
+    pub(super) shelf: Shelf,
+    /// Hosts that join at once are written one after the other.
+    pub(super) joining: tokio::sync::Mutex<()>,
 }
 
 impl Verbs for GateVerbs {
@@ -47,8 +57,8 @@ impl Verbs for GateVerbs {
                 },
                 _ => failed(
                     126,
-                    "this gate runs `resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -`, `registry history --here` and \
-                     `registry holders --here` only",
+                    "this gate runs `resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -`, `registry history --here`, \
+                     `registry holders --here`, `fleet admit` and `fleet leave` only",
                 ),
             }
         })
@@ -68,6 +78,43 @@ impl Verbs for GateVerbs {
             self.wake.notify_one();
             let newer = held.wait_for(|held| held.as_ref().map(|held| &held.snapshot.store_version) != now.as_ref());
             let _ = tokio::time::timeout(RENEWAL, newer).await;
+        })
+    }
+
+    fn admit<'a>(&'a self, caller: &'a Caller, stdin: Vec<u8>) -> Running<'a> {
+        Box::pin(self.take_in(caller, stdin))
+    }
+
+    fn leave<'a>(&'a self, caller: &'a Caller) -> Running<'a> {
+        Box::pin(self.let_go(caller))
+    }
+
+    fn is_member(&self, key: &KeyData) -> bool {
+        text(key).is_some_and(|key| self.member(&key).is_some())
+    }
+
+    fn is_invited<'a>(&'a self, key: &'a KeyData) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(async move {
+            let (Some(key), shelf) = (text(key), self.shelf.clone()) else { return false };
+            let read = tokio::task::spawn_blocking(move || shelf.read().map(|book| book.of_key(&key).is_some()));
+            match read.await {
+                Ok(Ok(known)) => known,
+                Ok(Err(error)) => {
+                    tracing::warn!(target: "stado::fleet", "stado gate: {error}");
+                    false
+                }
+                Err(_) => false,
+            }
+        })
+    }
+
+    fn membership(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let mut held = self.held.clone();
+        held.mark_unchanged();
+        Box::pin(async move {
+            if held.changed().await.is_err() {
+                std::future::pending().await
+            }
         })
     }
 
@@ -117,13 +164,58 @@ impl GateVerbs {
         }
     }
 
+    /// The host of the fleet that has this key.
+    fn member(&self, key: &str) -> Option<TargetName> {
+        let held = self.held.borrow().clone()?;
+        member(&held, key)
+    }
+
+    /// Where this host writes: one that was replaced as the authority hands on what still comes to it.
+    async fn source(&self) -> Source {
+        let me = self.held.borrow().as_ref().map(|held| held.target.clone());
+        settled(Source::Store(self.store.clone()), &|_| me.clone(), &self.store).await
+    }
+
+    /// Answers once this host's own gate takes the new key.
+    async fn take_in(&self, caller: &Caller, stdin: Vec<u8>) -> VerbOutput {
+        let candidate = match serde_json::from_slice(&stdin) {
+            Ok(candidate) => candidate,
+            Err(error) => return failed(2, &format!("Error: what the host says of itself cannot be read: {error}")),
+        };
+        let from = caller.peer.ip().to_canonical().to_string();
+        let presented = Presented { invitation: caller.key.clone(), from, candidate };
+        let source = self.source().await;
+        let _one = self.joining.lock().await;
+        let now = jiff::Timestamp::now();
+        match join::admit(&self.shelf, &source, &self.link, &presented, now).await {
+            Err(error) => refused(&error),
+            Ok(welcome) => {
+                let mut held = self.held.clone();
+                self.wake.notify_one();
+                let key = &presented.candidate.key;
+                let known = held.wait_for(|held| held.as_ref().is_some_and(|held| member(held, key).is_some()));
+                let _ = tokio::time::timeout(TAKEN, known).await;
+                said(Ok(json(&welcome)))
+            }
+        }
+    }
+
+    async fn let_go(&self, caller: &Caller) -> VerbOutput {
+        let Some(target) = self.member(&caller.key) else {
+            return VerbOutput::refused(
+                "this key is no host's of the fleet: it came in by authorized_keys, which a person keeps",
+            );
+        };
+        let left = join::strike(&self.source().await, &self.link, &target).await;
+        self.wake.notify_one();
+        said(left.map(|struck| serde_json::json!({"left": target, "changed": struck}).to_string()))
+    }
+
     /// The document comes from standard input; the swap is on this host's own store.
     async fn push(&self, flags: PushFlags, stdin: Vec<u8>) -> VerbOutput {
         let (bytes, if_generation) = (stdin.into(), flags.if_generation);
         let request = PushRequest { bytes, if_generation, overrides: flags.overrides };
-        let me = self.held.borrow().as_ref().map(|held| held.target.clone());
-        // One that was replaced as the authority hands on what still comes to it.
-        let source = settled(Source::Store(self.store.clone()), &|_| me.clone(), &self.store).await;
+        let source = self.source().await;
         match push(&source, &self.link, request).await {
             Ok(receipt) => {
                 self.wake.notify_one();
@@ -139,6 +231,16 @@ impl GateVerbs {
             }
         }
     }
+}
+
+fn member(held: &Held, key: &str) -> Option<TargetName> {
+    let mut targets = held.directory.registry().targets.values();
+    targets.find(|target| target.resolver_keys.iter().any(|own| own == key)).map(|target| target.name.clone())
+}
+
+/// `type base64`
+fn text(key: &KeyData) -> Option<String> {
+    PublicKey::from(key.clone()).to_openssh().ok()
 }
 
 /// Flags of `registry push -`.

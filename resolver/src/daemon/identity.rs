@@ -109,6 +109,8 @@ mod tests {
             paths: ssh.map(path).into_iter().collect(),
             hostnames: hostnames.iter().map(|h| (*h).to_owned()).collect(),
             stado_command: None,
+            host_keys: Vec::new(),
+            resolver_keys: Vec::new(),
             resolver: None,
         }
     }

@@ -4,6 +4,7 @@ use crate::api::object::Closed;
 use crate::apply::report::Elsewhere;
 use crate::docker;
 use crate::http::FleetView;
+use stado_fleet::join::Shelf;
 use stado_fleet::ledger::{Unserved, stamp};
 use stado_fleet::wire::RefusedList;
 use std::net::SocketAddr;
@@ -98,6 +99,46 @@ impl Outside {
                 .collect();
             let changed = all.closed != rows;
             all.closed = rows;
+            changed
+        });
+        if told {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Keeps the state file told about invitations that were shown by more than one host.
+    pub(super) fn follow_invitations(&self, shelf: Shelf) {
+        let this = self.clone();
+        tokio::spawn(async move {
+            let mut seen = None;
+            loop {
+                let now = tokio::fs::metadata(shelf.path())
+                    .await
+                    .ok()
+                    .and_then(|file| Some((file.len(), file.modified().ok()?)));
+                if now != seen {
+                    let shelf = shelf.clone();
+                    let read = tokio::task::spawn_blocking(move || shelf.read()).await;
+                    let warnings = match read {
+                        Ok(Ok(book)) => book.warnings(),
+                        Ok(Err(error)) => vec![error.to_string()],
+                        Err(_) => Vec::new(),
+                    };
+                    seen = now;
+                    this.invitations_say(warnings);
+                }
+                tokio::select! {
+                    () = this.stop.cancelled() => return,
+                    () = tokio::time::sleep(BETWEEN_TELLINGS) => {}
+                }
+            }
+        });
+    }
+
+    fn invitations_say(&self, warnings: Vec<String>) {
+        let told = self.elsewhere.send_if_modified(|all| {
+            let changed = all.invitations != warnings;
+            all.invitations = warnings;
             changed
         });
         if told {

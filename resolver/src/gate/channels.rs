@@ -1,7 +1,7 @@
 //! What happens on the channels that were admitted: verbs and relays, each in its own task.
 use super::handler::Permits;
 use super::verbs::{self, Kind, Verb};
-use super::{VerbOutput, Verbs};
+use super::{Caller, VerbOutput, Verbs};
 use russh::server::{ChannelOpenHandle, Msg};
 use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf};
 use stado_fleet::link::relay;
@@ -17,6 +17,8 @@ use tokio_util::task::TaskTracker;
 
 /// Standard input of a verb; a registry is far smaller.
 const INPUT: usize = 64 << 20;
+/// What a host that joins says of itself.
+const CANDIDATE: usize = 64 << 10;
 /// For a verb's input to come whole.
 const INPUT_DEADLINE: Duration = Duration::from_secs(60);
 /// For a connection to a loopback endpoint.
@@ -61,6 +63,11 @@ impl Client {
     /// Commands that run now.
     pub(super) fn commands(&self) -> usize {
         self.commands.load(Ordering::Relaxed)
+    }
+
+    /// Whether a command that gives one answer runs now.
+    pub(super) fn is_answering(&self) -> bool {
+        self.commands() > self.standing.load(Ordering::Relaxed)
     }
 
     /// Whether the session has closed so many channels that it should end, now that none is open.
@@ -217,12 +224,16 @@ pub(super) fn watch(channel: Channel<Msg>, verbs: Arc<dyn Verbs>, client: Arc<Cl
 }
 
 /// Runs a verb and sends what it said.
-pub(super) fn run(channel: Channel<Msg>, verb: Verb, verbs: Arc<dyn Verbs>, client: Arc<Client>) {
+pub(super) fn run(channel: Channel<Msg>, (verb, caller): (Verb, Caller), verbs: Arc<dyn Verbs>, client: Arc<Client>) {
     client.tasks.clone().spawn(async move {
         let counted = Counted::new(client, false);
         let (mut reader, writer) = channel.split();
-        let output = match input(&mut reader, verb.kind == Kind::AnswerToInput).await {
-            Ok(stdin) => verbs.run(&verb.argv, stdin).await,
+        let output = match input(&mut reader, most(verb.kind)).await {
+            Ok(stdin) => match verb.kind {
+                Kind::Admit => verbs.admit(&caller, stdin).await,
+                Kind::Leave => verbs.leave(&caller).await,
+                _ => verbs.run(&verb.argv, stdin).await,
+            },
             Err(why) => {
                 VerbOutput { stderr: format!("stado gate: {why}\n").into_bytes(), status: 1, ..VerbOutput::default() }
             }
@@ -243,16 +254,25 @@ pub(super) fn refuse(channel: Channel<Msg>, sentence: String, client: Arc<Client
     });
 }
 
-async fn input(reader: &mut ChannelReadHalf, wanted: bool) -> Result<Vec<u8>, String> {
+/// How much a verb reads.
+fn most(kind: Kind) -> usize {
+    match kind {
+        Kind::AnswerToInput => INPUT,
+        Kind::Admit => CANDIDATE,
+        _ => 0,
+    }
+}
+
+async fn input(reader: &mut ChannelReadHalf, most: usize) -> Result<Vec<u8>, String> {
     let mut stdin = Vec::new();
-    if !wanted {
+    if most == 0 {
         return Ok(stdin);
     }
     let whole = async {
         loop {
             match reader.wait().await {
-                Some(ChannelMsg::Data { data }) if stdin.len() + data.len() <= INPUT => stdin.extend_from_slice(&data),
-                Some(ChannelMsg::Data { .. }) => return Err(format!("the input is larger than {INPUT} bytes")),
+                Some(ChannelMsg::Data { data }) if stdin.len() + data.len() <= most => stdin.extend_from_slice(&data),
+                Some(ChannelMsg::Data { .. }) => return Err(format!("the input is larger than {most} bytes")),
                 Some(ChannelMsg::Eof) => return Ok(()),
                 // Half an input must never be taken for a whole one.
                 Some(ChannelMsg::Close) | None => return Err("the input was cut off".into()),

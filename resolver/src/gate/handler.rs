@@ -2,8 +2,7 @@
 //! meanwhile, and every channel of the client with it (`ssh-relay.md` §3.6, issue 5).
 use super::channels::{self, Client};
 use super::verbs::{Kind, Verb};
-use super::{Shared, verbs};
-use russh::keys::ssh_key::public::KeyData;
+use super::{Caller, Came, Shared, verbs};
 use russh::keys::{Algorithm, PublicKey};
 use russh::server::{Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey};
 use russh::{Channel, ChannelId, ChannelOpenFailure, MethodKind, MethodSet};
@@ -27,23 +26,34 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    pub(super) fn new(shared: Arc<Shared>, client: Arc<Client>, key: watch::Sender<Option<KeyData>>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, client: Arc<Client>, key: watch::Sender<Option<Came>>) -> Self {
         let permits = Permits { shared: shared.clone(), client: client.clone(), key };
         Self { shared, client, permits, waiting: HashMap::new() }
     }
 
-    async fn judge(&self, key: &PublicKey, algorithm: &Algorithm) -> Auth {
+    /// Who this is, if it may come in.
+    async fn judge(&self, key: &PublicKey, algorithm: &Algorithm) -> Option<Came> {
         // SHA-1 signatures are not taken.
-        let weak = matches!(algorithm, Algorithm::Rsa { hash: None });
-        if !weak {
-            // A key that was added a moment ago comes in.
-            self.shared.keys.refresh().await;
-            let now = jiff::Timestamp::now().as_second();
-            if self.shared.keys.current().borrow().find(key.key_data(), now).is_some() {
-                return Auth::Accept;
-            }
+        if matches!(algorithm, Algorithm::Rsa { hash: None }) {
+            return None;
         }
-        Auth::Reject { proceed_with_methods: Some(public_key_only()), partial_success: false }
+        // A key that was added a moment ago comes in.
+        self.shared.keys.refresh().await;
+        let key = key.key_data();
+        if self.shared.limits(key).is_some() {
+            return Some(Came { key: key.clone(), guest: false });
+        }
+        self.shared.verbs.is_invited(key).await.then(|| Came { key: key.clone(), guest: true })
+    }
+
+    fn is_guest(&self) -> bool {
+        self.permits.key.borrow().as_ref().is_none_or(|came| came.guest)
+    }
+
+    fn caller(&self) -> Caller {
+        let key = self.permits.key.borrow().as_ref().map(|came| PublicKey::from(came.key.clone()));
+        let key = key.and_then(|key| key.to_openssh().ok()).unwrap_or_default();
+        Caller { key, peer: self.client.peer }
     }
 
     /// Answers a request that came with a channel.
@@ -68,6 +78,10 @@ pub(super) fn public_key_only() -> MethodSet {
     [MethodKind::PublicKey].as_slice().into()
 }
 
+fn rejected() -> Auth {
+    Auth::Reject { proceed_with_methods: Some(public_key_only()), partial_success: false }
+}
+
 fn refusal(code: u32, reason: impl Into<String>) -> ChannelOpenFailure {
     ChannelOpenFailure::Other { code, reason: reason.into() }
 }
@@ -80,17 +94,15 @@ impl Handler for Admission {
     }
 
     async fn auth_publickey_offered(&mut self, _: &str, offer: PublicKeyOffer<'_>) -> Result<Auth, russh::Error> {
-        Ok(self.judge(offer.public_key, offer.algorithm).await)
+        Ok(if self.judge(offer.public_key, offer.algorithm).await.is_some() { Auth::Accept } else { rejected() })
     }
 
     async fn auth_publickey(&mut self, user: &str, key: VerifiedPublicKey<'_>) -> Result<Auth, russh::Error> {
-        let answer = self.judge(key.public_key, key.algorithm).await;
-        if answer == Auth::Accept {
-            let print = key.public_key.fingerprint(russh::keys::HashAlg::Sha256);
-            tracing::debug!(target: "stado::fleet", "stado gate: {} came in as {user} with {print}", self.client.peer);
-            self.permits.key.send_replace(Some(key.public_key.key_data().clone()));
-        }
-        Ok(answer)
+        let Some(came) = self.judge(key.public_key, key.algorithm).await else { return Ok(rejected()) };
+        let print = key.public_key.fingerprint(russh::keys::HashAlg::Sha256);
+        tracing::debug!(target: "stado::fleet", "stado gate: {} came in as {user} with {print}", self.client.peer);
+        self.permits.key.send_replace(Some(came));
+        Ok(Auth::Accept)
     }
 
     async fn channel_open_session(
@@ -146,6 +158,7 @@ impl Handler for Admission {
     async fn exec_request(&mut self, id: ChannelId, command: &[u8], session: &mut Session) -> Result<(), russh::Error> {
         match verbs::parse(command) {
             Err(sentence) => self.say(id, sentence, session),
+            Ok(verb) if self.is_guest() && verb.kind != Kind::Admit => self.say(id, verbs::GUEST.to_owned(), session),
             Ok(verb) => match self.waiting.remove(&id) {
                 None => session.channel_failure(id),
                 Some(channel) => {
@@ -205,10 +218,13 @@ impl Handler for Admission {
 impl Admission {
     fn start(&self, channel: Channel<Msg>, verb: Verb) {
         let client = self.client.clone();
+        let caller = self.caller();
         match verb.kind {
             Kind::Relay => channels::multiplex(channel, self.permits.clone(), client),
             Kind::Watch => channels::watch(channel, self.shared.verbs.clone(), client),
-            Kind::Answer | Kind::AnswerToInput => channels::run(channel, verb, self.shared.verbs.clone(), client),
+            Kind::Answer | Kind::AnswerToInput | Kind::Admit | Kind::Leave => {
+                channels::run(channel, (verb, caller), self.shared.verbs.clone(), client);
+            }
         }
     }
 }
@@ -219,7 +235,7 @@ pub(super) struct Permits {
     shared: Arc<Shared>,
     client: Arc<Client>,
     /// Tells the connection's task which key came in.
-    key: watch::Sender<Option<KeyData>>,
+    key: watch::Sender<Option<Came>>,
 }
 
 impl Admit for Permits {
@@ -273,12 +289,9 @@ impl Permits {
     }
 
     fn allows(&self, endpoint: SocketAddr) -> Result<(), String> {
-        let now = jiff::Timestamp::now().as_second();
-        let key = self.key.borrow().clone();
-        let keys = self.shared.keys.current();
-        let keys = keys.borrow();
-        let line = key.and_then(|key| keys.find(&key, now)).ok_or("the key may no longer come in")?;
-        if line.limits.endpoints.as_ref().is_some_and(|only| !only.contains(&endpoint)) {
+        let came = self.key.borrow().clone().filter(|came| !came.guest);
+        let limits = came.and_then(|came| self.shared.limits(&came.key)).ok_or("the key may no longer come in")?;
+        if limits.endpoints.as_ref().is_some_and(|only| !only.contains(&endpoint)) {
             return Err(format!("the line of this key in authorized_keys does not permit {endpoint}"));
         }
         self.shared.verbs.allows(endpoint)

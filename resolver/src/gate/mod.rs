@@ -13,6 +13,7 @@ mod tests;
 mod verbs;
 mod words;
 
+use russh::keys::ssh_key::public::KeyData;
 use stado_fleet::fault::{Blame, Class, Faulty};
 use stado_fleet::link::ChannelStream;
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 pub use server::Gate;
+pub use verbs::{REFUSED, admitted};
 
 /// Where the gate listens and which files it uses (`~/.stado/config.json`, `~/.stado/gate`).
 #[derive(Debug, Clone)]
@@ -44,6 +46,15 @@ pub struct VerbOutput {
     pub status: u32,
 }
 
+/// Who runs a verb.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The key that came in, `type base64`.
+    pub key: String,
+    /// From where.
+    pub peer: SocketAddr,
+}
+
 /// A verb that is running.
 pub type Running<'a> = Pin<Box<dyn Future<Output = VerbOutput> + Send + 'a>>;
 
@@ -56,8 +67,35 @@ pub trait Verbs: Send + Sync + std::fmt::Debug {
     fn watch(&self, stream: ChannelStream) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Reads the directory again: what is asked for may be newer than what is held. Returns when there is news, or soon.
     fn renew(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Takes in the host that came with the secret of an invitation; what it says of itself is on `stdin`.
+    fn admit<'a>(&'a self, _caller: &'a Caller, _stdin: Vec<u8>) -> Running<'a> {
+        Box::pin(async { VerbOutput::refused("this host takes no hosts in") })
+    }
+    /// Takes the host of this key out of the fleet.
+    fn leave<'a>(&'a self, _caller: &'a Caller) -> Running<'a> {
+        Box::pin(async { VerbOutput::refused("this host is in no fleet") })
+    }
+    /// Whether this is the key of a host of the fleet, by the registry.
+    fn is_member(&self, _key: &KeyData) -> bool {
+        false
+    }
+    /// Whether this is the secret of an invitation, used or not: whoever shows one is at least told what became of it.
+    fn is_invited<'a>(&'a self, _key: &'a KeyData) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(async { false })
+    }
+    /// Returns when [`Verbs::is_member`] may answer otherwise than at this call.
+    fn membership(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::pending())
+    }
     /// Whether a channel may lead to `endpoint` (a loopback address of this host); else why not, in one sentence.
     fn allows(&self, endpoint: SocketAddr) -> Result<(), String>;
+}
+
+impl VerbOutput {
+    /// A refusal, in one sentence.
+    pub fn refused(sentence: impl std::fmt::Display) -> Self {
+        Self { stdout: Vec::new(), stderr: format!("Error: {sentence}\n").into_bytes(), status: 1 }
+    }
 }
 
 /// Why the gate does not stand. The rest of the daemon serves without it.
@@ -102,4 +140,21 @@ impl Faulty for GateError {
 struct Shared {
     verbs: Arc<dyn Verbs>,
     keys: Arc<keys::Keys>,
+}
+
+impl Shared {
+    /// What limits a key that may come in: its line in the file, or nothing but the directory for a host of the fleet.
+    fn limits(&self, key: &KeyData) -> Option<authorized::Limits> {
+        let now = jiff::Timestamp::now().as_second();
+        let listed = self.keys.current().borrow().find(key, now).map(|line| line.limits.clone());
+        listed.or_else(|| self.verbs.is_member(key).then(authorized::Limits::default))
+    }
+}
+
+/// A key that came in.
+#[derive(Debug, Clone, PartialEq)]
+struct Came {
+    key: KeyData,
+    /// It is the secret of an invitation: it joins, and does nothing else.
+    guest: bool,
 }

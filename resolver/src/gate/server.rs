@@ -1,10 +1,9 @@
 //! The gate's accept loop and the life of one connection.
 use super::channels::Client;
 use super::handler::{Admission, public_key_only};
-use super::keys::{KeySet, Keys};
+use super::keys::Keys;
 use super::strangers::{Stranger, Strangers};
-use super::{Config, GateError, Shared, Verbs, host_key};
-use russh::keys::ssh_key::public::KeyData;
+use super::{Came, Config, GateError, Shared, Verbs, host_key};
 use russh::server::RunningSession;
 use std::borrow::Cow;
 use std::net::{Shutdown, SocketAddr};
@@ -20,6 +19,10 @@ use tokio_util::task::TaskTracker;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// After an accept that failed for want of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(100);
+/// For a host that joins, from its coming to its welcome.
+const GUEST: Duration = Duration::from_secs(120);
+/// For a command to give its answer when the key under which it runs is gone.
+const ANSWER: Duration = Duration::from_millis(500);
 const KEEPALIVE: Duration = Duration::from_secs(10);
 const KEEPALIVE_MAX: usize = 3;
 
@@ -198,12 +201,12 @@ impl Server {
         let admission = Admission::new(self.shared.clone(), client.clone(), tell);
         let starting = russh::server::run_stream(self.config.clone(), stream, admission);
         let session = timeout_at(until, starting).await.ok()?.ok()?;
-        let mut connection = Connection { session, client, key: None, cut };
+        let mut connection = Connection { session, client, came: None, since: Instant::now(), cut };
         tokio::select! {
             () = self.stop.cancelled() => None,
             _ = &mut connection.session => None,
             known = timeout_at(until, key.wait_for(Option::is_some)) => {
-                connection.key = known.ok()?.ok()?.clone();
+                connection.came = known.ok()?.ok()?.clone();
                 Some(connection)
             }
         }
@@ -224,7 +227,8 @@ impl Drop for Cut {
 struct Connection {
     session: RunningSession<Admission>,
     client: Arc<Client>,
-    key: Option<KeyData>,
+    came: Option<Came>,
+    since: Instant,
     cut: Cut,
 }
 
@@ -236,7 +240,10 @@ impl Connection {
         let mut keys = server.shared.keys.current();
         let mut leaving = false;
         let why = loop {
-            let expiry = match self.still_known(&keys.borrow_and_update()) {
+            // Asked for first: what changes from here on is seen below.
+            let membership = server.shared.verbs.membership();
+            keys.mark_unchanged();
+            let expiry = match self.still_known(&server.shared) {
                 Ok(expiry) => expiry,
                 Err(why) => break why,
             };
@@ -244,6 +251,7 @@ impl Connection {
                 _ = &mut self.session => return,
                 () = server.stop.cancelled() => break "the gate is closing",
                 changed = keys.changed() => if changed.is_err() { break "the gate is closing" },
+                () = membership => {}
                 () = tokio::time::sleep(expiry) => {}
                 () = self.client.changed.notified() => if self.client.worn_out() { break "the session is renewed" },
                 () = server.leave.cancelled(), if !leaving => leaving = true,
@@ -252,6 +260,7 @@ impl Connection {
                 break "another daemon serves this gate now";
             }
         };
+        self.last_answer().await;
         tracing::info!(target: "stado::fleet", "stado gate: session of {} ended: {why}", self.client.peer);
         let goodbye = handle.disconnect(russh::Disconnect::ByApplication, format!("stado gate: {why}"), String::new());
         let _ = timeout(Duration::from_millis(200), goodbye).await;
@@ -259,11 +268,28 @@ impl Connection {
         drop(self.cut);
     }
 
-    /// How long the key may stay, from this reading of the file.
-    fn still_known(&self, keys: &KeySet) -> Result<Duration, &'static str> {
+    /// A host that leaves the fleet takes its own key away, and is told so first.
+    async fn last_answer(&self) {
+        let until = Instant::now() + ANSWER;
+        while self.client.is_answering() && Instant::now() < until {
+            tokio::select! {
+                () = self.client.changed.notified() => {}
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
+    }
+
+    /// How long the key may stay, as things are now.
+    fn still_known(&self, shared: &Shared) -> Result<Duration, &'static str> {
+        let gone = "its key may no longer come in";
+        let came = self.came.as_ref().ok_or(gone)?;
+        if came.guest {
+            let left = GUEST.saturating_sub(self.since.elapsed());
+            return if left.is_zero() { Err("an invitation stays no longer") } else { Ok(left) };
+        }
+        let limits = shared.limits(&came.key).ok_or(gone)?;
         let now = jiff::Timestamp::now().as_second();
-        let line = self.key.as_ref().and_then(|key| keys.find(key, now)).ok_or("its key may no longer come in")?;
-        let left = line.limits.expires.map_or(i64::MAX, |at| at.saturating_sub(now)).clamp(0, 3600);
+        let left = limits.expires.map_or(i64::MAX, |at| at.saturating_sub(now)).clamp(0, 3600);
         Ok(Duration::from_secs(u64::try_from(left).unwrap_or(0).max(1)))
     }
 }

@@ -16,6 +16,10 @@ pub(super) enum Kind {
     Answer,
     /// One answer to what comes on standard input.
     AnswerToInput,
+    /// One answer to a host that shows an invitation, on standard input.
+    Admit,
+    /// One answer to a host that leaves.
+    Leave,
     /// A multiplex, until the client leaves.
     Relay,
     /// Versions of the store, until the client leaves.
@@ -23,7 +27,7 @@ pub(super) enum Kind {
 }
 
 /// Exit status of a refused command, as a shell gives for what it may not run.
-pub(super) const REFUSED: u32 = 126;
+pub const REFUSED: u32 = 126;
 
 /// The verb that `command` asks for. Its program name is ignored: the verbs run in this process.
 pub(super) fn parse(command: &[u8]) -> Result<Verb, String> {
@@ -37,17 +41,34 @@ pub(super) fn parse(command: &[u8]) -> Result<Verb, String> {
         | ["registry", "history", "--here", ..]
         | ["registry", "holders", "--here", "--json"] => Ok(Verb { argv, kind: Kind::Answer }),
         ["registry", "push", "-", ..] => Ok(Verb { argv, kind: Kind::AnswerToInput }),
+        ["fleet", "admit"] => Ok(Verb { argv, kind: Kind::Admit }),
+        ["fleet", "leave"] => Ok(Verb { argv, kind: Kind::Leave }),
         ["resolver", "watch"] => Ok(Verb { argv, kind: Kind::Watch }),
         ["resolver", "relay"] => Ok(Verb { argv, kind: Kind::Relay }),
         _ => Err(refusal(&format!("{:?} is none of its verbs", verb.join(" ")))),
     }
 }
 
+/// What a command asks for that comes in by another door with the same table: over sshd, where its line in `authorized_keys`
+/// says who it is. `guest`: it shows an invitation. The words of the verb, without a program.
+///
+/// # Errors
+/// A sentence for standard error; the exit status is [`REFUSED`].
+pub fn admitted(command: &[u8], guest: bool) -> Result<Vec<String>, String> {
+    match parse(command)? {
+        verb if guest && verb.kind != Kind::Admit => Err(GUEST.to_owned()),
+        verb => Ok(verb.argv),
+    }
+}
+
+/// What a host hears that has nothing but an invitation.
+pub(super) const GUEST: &str = "stado gate: an invitation joins and does nothing else\n";
+
 /// A sentence for standard error.
 pub(super) fn refusal(why: &str) -> String {
     format!(
         "stado gate: {why}; this gate runs `resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -`, `registry history \
-         --here` and `registry holders --here`, everything else needs an account and sshd\n"
+         --here`, `registry holders --here`, `fleet admit` and `fleet leave`, everything else needs an account and sshd\n"
     )
 }
 
@@ -65,6 +86,7 @@ mod tests {
         assert_eq!(kind(b"stado registry holders --here --json"), Kind::Answer);
         assert_eq!(kind(b"/bin/anything registry push - --if-generation abc --json"), Kind::AnswerToInput);
         assert_eq!(kind(b"stado resolver relay"), Kind::Relay);
+        assert_eq!((kind(b"stado fleet admit"), kind(b"stado fleet leave")), (Kind::Admit, Kind::Leave));
         for refused in [
             "sh",
             "stado",
@@ -74,6 +96,8 @@ mod tests {
             "stado registry push f",
             "stado registry history",
             "stado registry holders",
+            "stado fleet invite",
+            "stado fleet leave laptop",
         ] {
             let sentence = parse(refused.as_bytes()).unwrap_err();
             assert!(sentence.contains("needs an account and sshd"), "{refused}: {sentence}");

@@ -39,7 +39,13 @@ pub(crate) async fn stop(args: LifeArgs, env: &Env) -> Verb {
 
 /// `resolver restart`: the resolver lets its streams end and then runs its own command again, under the same pid.
 pub(crate) async fn restart(args: LifeArgs, env: &Env) -> Verb {
-    let patience = patience(&args)?;
+    let pid = restarted(patience(&args)?, env).await?;
+    ui::line(format_args!("restarted the resolver (pid {pid})"))?;
+    Ok(Outcome::Done)
+}
+
+/// Restarts the resolver of this home, and waits until it has published again; its pid.
+pub(crate) async fn restarted(patience: Duration, env: &Env) -> Result<i32, Failure> {
     let paths = HostConfig::read(env, None)?.published;
     let Some(pid) = holder(&paths)? else {
         return Err(Failure::not_found("no resolver runs for this home: start one with `stado resolver serve`"));
@@ -68,8 +74,7 @@ pub(crate) async fn restart(args: LifeArgs, env: &Env) -> Verb {
         }
         sleep(LOOK).await;
     }
-    ui::line(format_args!("restarted the resolver (pid {})", pid.as_raw_nonzero()))?;
-    Ok(Outcome::Done)
+    Ok(pid.as_raw_nonzero().get())
 }
 
 fn patience(args: &LifeArgs) -> Result<Duration, Failure> {

@@ -18,7 +18,7 @@ mod verdict;
 mod watch;
 
 pub(crate) use api_reassign::api_reassign;
-pub(crate) use life::{restart, stop};
+pub(crate) use life::{restart, restarted, stop};
 pub(crate) use probe::all_listen;
 pub(crate) use pulse::{LIMIT as PULSE_LIMIT, Pulse, pulse};
 pub(crate) use relay::relay;

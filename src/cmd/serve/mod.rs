@@ -16,6 +16,7 @@ use manager::{Ending, Manager};
 use reload::Reload;
 use signals::Signals;
 use stado_fleet::authority::Refusals;
+use stado_fleet::join::Account;
 use stado_resolver::daemon::{self, Config, FleetConfig, Shutdown};
 use stado_resolver::{gate, mesh as mesh_room};
 use std::sync::Arc;
@@ -137,6 +138,8 @@ fn fleet(host: HostConfig, env: &Env) -> Result<FleetConfig, Failure> {
         host_key: gate_dir.join("host_ed25519"),
         authorized_keys: gate_dir.join("authorized_keys"),
     });
+    let account =
+        host.sshd_keys.as_deref().map(|file| crate::cmd::program().map(|program| Account::new(file, &program)));
     let objects = object_role(&FleetFile::find(env)?, env, &host);
     let local = host.storage.backend == Backend::Local;
     Ok(FleetConfig {
@@ -151,6 +154,7 @@ fn fleet(host: HostConfig, env: &Env) -> Result<FleetConfig, Failure> {
         link: host.link,
         api_bind: host.api_bind,
         gate,
+        account: account.transpose()?,
         objects,
         publish: host.publish,
         paths: host.published,

@@ -140,9 +140,20 @@ impl Fleet {
         entry["endpoints"][&host]["url"] = json!(format!("{origin}:{port}"));
     }
 
+    /// The registry as it is written: a directory without services has another key.
+    fn written(&self) -> Value {
+        let mut registry = self.registry.clone();
+        if registry["service_directory"]["services"].as_object().is_some_and(serde_json::Map::is_empty) {
+            let mut directory = registry.as_object_mut().unwrap().remove("service_directory").unwrap();
+            directory.as_object_mut().unwrap().remove("services");
+            registry["empty_directory"] = directory;
+        }
+        registry
+    }
+
     /// Pushes the registry as it stands here, as a person on `host` would.
     pub fn push(&mut self, host: &str) -> Run {
-        let text = serde_json::to_string_pretty(&self.registry).unwrap();
+        let text = serde_json::to_string_pretty(&self.written()).unwrap();
         let host = self.host(host);
         let file = host.home.write("registry-to-push.json", text);
         host.home.stado(&["registry", "push", file.to_str().unwrap(), "--json"])

@@ -191,7 +191,9 @@ fn taking_back_takes_the_adapters_with_it_and_leaves_nothing_behind() {
 #[test]
 fn the_last_service_of_a_directory_can_be_taken_back() {
     let mut value = three().value().clone();
-    value["service_directory"]["services"] = json!({});
+    let mut directory = value.as_object_mut().unwrap().remove("service_directory").unwrap();
+    directory.as_object_mut().unwrap().remove("services");
+    value["empty_directory"] = directory;
     value["targets"][1]["service_resolver"]["adapters"] = json!([]);
     let empty = Document::from_value(value);
     is_valid(&empty);

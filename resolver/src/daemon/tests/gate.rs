@@ -10,7 +10,16 @@ fn verbs(host: &Host) -> GateVerbs {
     let link = stado_fleet::link::Link::new(Default::default());
     let bulletin = stado_fleet::authority::Bulletin::new(host.store.clone());
     let (held, holders) = (watch::channel(None).1, stado_fleet::authority::Holders::new(&host.home()));
-    GateVerbs { store: host.store.clone(), link, held, bulletin, holders, wake: Arc::new(Notify::new()) }
+    GateVerbs {
+        store: host.store.clone(),
+        link,
+        held,
+        bulletin,
+        holders,
+        wake: Arc::new(Notify::new()),
+        shelf: stado_fleet::join::Shelf::new(&host.config().fleet.unwrap().home),
+        joining: Default::default(),
+    }
 }
 async fn verb(verbs: &GateVerbs, argv: &[&str], stdin: &Value) -> (u32, Value, String) {
     let argv: Vec<String> = argv.iter().map(|w| (*w).to_owned()).collect();

@@ -6,6 +6,7 @@ mod bridge;
 mod ends;
 mod gate;
 mod hand_over;
+mod joining;
 mod objects;
 mod refresh;
 mod router;

@@ -235,6 +235,7 @@ impl Host {
             link: LinkConfig::default(),
             api_bind: self.api_override,
             gate: self.gate.clone(),
+            account: None,
             objects: self.objects.clone(),
             paths: self.paths(),
             forwards_dir: self.home().join("forwards"),

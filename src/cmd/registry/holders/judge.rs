@@ -106,6 +106,8 @@ mod tests {
             paths: Vec::new(),
             hostnames: Vec::new(),
             stado_command: None,
+            host_keys: Vec::new(),
+            resolver_keys: Vec::new(),
             resolver: resolver.then_some(policy),
         }
     }

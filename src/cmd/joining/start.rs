@@ -1,0 +1,167 @@
+//! The resolver of this host after it has begun, joined or left a fleet: started, or started again, and seen to serve.
+use super::here;
+use crate::args::FleetPlace;
+use crate::cmd::resolver;
+use crate::config::{Env, HostConfig};
+use crate::exit::Failure;
+use crate::ui;
+use stado_fleet::fault::{Blame, Class};
+use stado_fleet::ledger::{self, Publisher, ResolverState};
+use stado_fleet::name::TargetName;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+const LOOK: Duration = Duration::from_millis(50);
+/// For a resolver to serve what the registry says.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// For a resolver to let its streams end and to start again.
+const RESTART: Duration = Duration::from_secs(60);
+
+/// What became of the resolver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Started {
+    /// It ran already, with nothing new to read.
+    Ran,
+    /// It was started again.
+    Again,
+    /// It was started, and its log is there.
+    Now(PathBuf),
+    /// Nobody wanted it; the command that does it.
+    Not,
+}
+
+impl Started {
+    pub(super) fn runs(&self) -> bool {
+        *self != Self::Not
+    }
+
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Ran => "running",
+            Self::Again => "restarted",
+            Self::Now(_) => "started",
+            Self::Not => "not started",
+        }
+    }
+}
+
+/// Says what became of it, and what comes next.
+pub(super) fn say(started: &Started, next: &str) {
+    match started {
+        Started::Ran | Started::Again => {}
+        Started::Now(log) => ui::note(format_args!(
+            "started its resolver, which does not come back by itself after a restart of this host; its log is {}",
+            log.display()
+        )),
+        Started::Not => ui::note("start its resolver: `stado resolver serve`"),
+    }
+    ui::note(next);
+}
+
+/// Sees to it that the resolver of this home runs with what was just written. `changed`: what it reads at its start.
+pub(super) async fn ensure(env: &Env, place: &FleetPlace, changed: bool) -> Result<Started, Failure> {
+    let host = HostConfig::read(env, None)?;
+    let alive = matches!(ledger::publisher(&host.published)?, Publisher::Alive(_));
+    match (alive, place.no_start) {
+        (true, _) if changed => again(env).await.map(|_| Started::Again),
+        (true, _) => Ok(Started::Ran),
+        (false, true) => Ok(Started::Not),
+        (false, false) => detached(&host).await.map(Started::Now),
+    }
+}
+
+/// Starts the resolver again when one runs; whether one did.
+pub(super) async fn again(env: &Env) -> Result<bool, Failure> {
+    let host = HostConfig::read(env, None)?;
+    if !matches!(ledger::publisher(&host.published)?, Publisher::Alive(_)) {
+        return Ok(false);
+    }
+    resolver::restarted(RESTART, env).await.map(|_| true)
+}
+
+/// Runs the resolver as a process of its own that outlives this one and its terminal.
+async fn detached(host: &HostConfig) -> Result<PathBuf, Failure> {
+    let log = host.stado_home.join("resolver.log");
+    let mut command = Command::new("nohup");
+    command.arg(here::program()?).args(["resolver", "serve"]);
+    let out = std::fs::File::options().create(true).append(true).open(&log);
+    let out = out.and_then(|out| Ok((out.try_clone()?, out)));
+    let (out, err) = out.map_err(|e| Failure::here(format!("cannot write {}: {e}", log.display())))?;
+    command.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
+    let child = command.spawn();
+    let mut child =
+        child.map_err(|e| Failure::here(format!("cannot start the resolver: {e}; run `stado resolver serve`")))?;
+    let until = Instant::now() + PATIENCE;
+    while !published(host)?.is_some_and(|state| state.state != "starting") {
+        ended(&mut child, &log)?;
+        if Instant::now() >= until {
+            return Err(late(format!("the resolver has not begun to serve; its log is {}", log.display())));
+        }
+        sleep(LOOK).await;
+    }
+    Ok(log)
+}
+
+fn ended(child: &mut Child, log: &std::path::Path) -> Result<(), Failure> {
+    match child.try_wait() {
+        Ok(Some(status)) => {
+            let text = std::fs::read_to_string(log).unwrap_or_default();
+            let last = text.lines().last().unwrap_or_default();
+            Err(Failure::here(format!("the resolver ended at once ({status}): {last}; its log is {}", log.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn published(host: &HostConfig) -> Result<Option<ResolverState>, Failure> {
+    Ok(ledger::publisher(&host.published)?.alive().cloned())
+}
+
+fn late(sentence: String) -> Failure {
+    Failure::new(Class::Timeout, Blame::ThisHost, sentence)
+}
+
+/// Waits until the resolver serves as `me` what it read from the authority; the generation.
+pub(super) async fn serves(env: &Env, me: &TargetName) -> Result<u64, Failure> {
+    let host = HostConfig::read(env, None)?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let state = published(&host)?;
+        let serving = state.as_ref().filter(|s| s.state == "serving" && s.target.as_deref() == Some(me.as_str()));
+        if let Some(generation) = serving.and_then(|state| state.generation) {
+            return Ok(generation);
+        }
+        if Instant::now() >= until {
+            let why = state.and_then(|state| state.reason).unwrap_or_else(|| "it has published no reason".into());
+            return Err(late(format!(
+                "{me} is in the fleet, and its resolver does not serve it yet: {why}; see `stado resolver status`"
+            )));
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Waits until the gate takes connections.
+pub(super) async fn gate_stands(env: &Env, bind: SocketAddr) -> Result<(), Failure> {
+    let host = HostConfig::read(env, None)?;
+    let ip = match bind.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let until = Instant::now() + PATIENCE;
+    while tokio::net::TcpStream::connect((ip, bind.port())).await.is_err() {
+        if Instant::now() >= until {
+            let state = published(&host)?;
+            let row = state.and_then(|state| state.unserved.into_iter().find(|row| row.service == "gate"));
+            let why = row.map_or_else(|| format!("nothing answers at {bind}"), |row| row.reason);
+            return Err(late(format!("the gate of this host does not stand: {why}; see `stado resolver status`")));
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
+}
