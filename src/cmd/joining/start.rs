@@ -28,6 +28,8 @@ pub(super) enum Started {
     Ran,
     /// It was started again.
     Again,
+    /// A service manager runs it from now on.
+    Installed,
     /// It was started, and its log is there.
     Now(PathBuf),
     /// Nobody wanted it; the command that does it.
@@ -43,6 +45,7 @@ impl Started {
         match self {
             Self::Ran => "running",
             Self::Again => "restarted",
+            Self::Installed => "installed",
             Self::Now(_) => "started",
             Self::Not => "not started",
         }
@@ -53,8 +56,12 @@ impl Started {
 pub(super) fn say(started: &Started, next: &str) {
     match started {
         Started::Ran | Started::Again => {}
+        Started::Installed => {
+            ui::note("the service manager runs its resolver from now on (`stado resolver uninstall` ends that)")
+        }
         Started::Now(log) => ui::note(format_args!(
-            "started its resolver, which does not come back by itself after a restart of this host; its log is {}",
+            "started its resolver, since no service manager runs for this account; after a restart of this host it has to be \
+             started again (`stado resolver serve`). Its log is {}",
             log.display()
         )),
         Started::Not => ui::note("start its resolver: `stado resolver serve`"),
@@ -70,8 +77,29 @@ pub(super) async fn ensure(env: &Env, place: &FleetPlace, changed: bool) -> Resu
         (true, _) if changed => again(env).await.map(|_| Started::Again),
         (true, _) => Ok(Started::Ran),
         (false, true) => Ok(Started::Not),
-        (false, false) => detached(&host).await.map(Started::Now),
+        (false, false) => {
+            if resolver::installed(env).await? {
+                return begun(&host).await.map(|()| Started::Installed);
+            }
+            detached(&host).await.map(Started::Now)
+        }
     }
+}
+
+/// Waits until a resolver that somebody else started has published.
+async fn begun(host: &HostConfig) -> Result<(), Failure> {
+    let until = Instant::now() + PATIENCE;
+    while published(host)?.is_none_or(|state| state.state == "starting") {
+        if Instant::now() >= until {
+            return Err(late(
+                "the service manager was told to run the resolver, and it has not begun to serve; its log is in \
+                 ~/.stado/logs"
+                    .to_owned(),
+            ));
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
 }
 
 /// Starts the resolver again when one runs; whether one did.
@@ -96,7 +124,7 @@ async fn detached(host: &HostConfig) -> Result<PathBuf, Failure> {
     let mut child =
         child.map_err(|e| Failure::here(format!("cannot start the resolver: {e}; run `stado resolver serve`")))?;
     let until = Instant::now() + PATIENCE;
-    while !published(host)?.is_some_and(|state| state.state != "starting") {
+    while published(host)?.is_none_or(|state| state.state == "starting") {
         ended(&mut child, &log)?;
         if Instant::now() >= until {
             return Err(late(format!("the resolver has not begun to serve; its log is {}", log.display())));

@@ -25,6 +25,6 @@ pub(crate) use relay::relay;
 pub(crate) use resolve::resolve;
 pub(crate) use snapshot::snapshot;
 pub(crate) use status::{report, status};
-pub(crate) use unit::{install, uninstall};
+pub(crate) use unit::{install, installed, uninstall};
 pub(crate) use verdict::Report;
 pub(crate) use watch::watch;

@@ -15,6 +15,11 @@ pub(super) enum Told {
     Refused(String),
 }
 
+/// Whether one may run on this machine.
+pub(super) fn is_there() -> bool {
+    cfg!(target_os = "macos") || Path::new("/run/systemd/system").is_dir()
+}
+
 /// Lets it run the unit from now on; `now`: also start it.
 pub(super) async fn enable(place: &Place, now: bool) -> Told {
     match place.manager {

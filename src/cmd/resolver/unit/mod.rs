@@ -63,6 +63,26 @@ pub(crate) async fn install(args: InstallArgs, env: &Env) -> Verb {
     Ok(Outcome::Done)
 }
 
+/// As `resolver install`, for a verb that needs a daemon and can do without a manager. `false`: none runs for this account,
+/// or it would run the daemon with other settings than are set here; then nothing is left of the attempt.
+pub(crate) async fn installed(env: &Env) -> Result<bool, Failure> {
+    let args = InstallArgs::default();
+    if left_out(&args, env).is_some() || !manager::is_there() {
+        return Ok(false);
+    }
+    let place = Place::find(&args.manager, env)?;
+    let Ok(before) = ours(&place.file) else { return Ok(false) };
+    let unit = unit(&args, &place, env)?;
+    write(&place, &unit, &place.text(&unit)?)?;
+    if matches!(manager::enable(&place, true).await, manager::Told::Done) {
+        return Ok(true);
+    }
+    if before.is_none() {
+        let _ = std::fs::remove_file(&place.file);
+    }
+    Ok(false)
+}
+
 /// `resolver uninstall`.
 pub(crate) async fn uninstall(args: UninstallArgs, env: &Env) -> Verb {
     let place = Place::find(&args.manager, env)?;
