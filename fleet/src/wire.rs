@@ -115,6 +115,9 @@ pub struct Inspect {
     /// Hostname, http only.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hostname: String,
+    /// Where the way to it ends while it is unavailable: `service`, or `adapter` (an addition of Stado).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hop: Option<String>,
     /// Why the service is unavailable (an addition of Stado).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

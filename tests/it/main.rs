@@ -65,6 +65,7 @@ mod route_story;
 mod router_hand_over;
 mod router_story;
 mod run_story;
+mod situations;
 mod snapshot_story;
 mod standby_story;
 mod start_story;

@@ -2,6 +2,7 @@
 use super::stats::SiteStats;
 use crate::conn::ledger::Slot;
 use crate::conn::{Backend, FrontendId};
+use stado_fleet::fault::Hop;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +54,11 @@ pub struct Site {
 }
 
 impl Site {
+    /// Where the way to it ends while it has no backend: a service of the mesh lacks its producer, an adapter a way.
+    pub(super) fn without_backend(&self) -> Hop {
+        if self.consumer.is_some() { Hop::Adapter } else { Hop::Service }
+    }
+
     /// Whether a request would find the same behind both.
     pub(super) fn same_as(&self, other: &Self) -> bool {
         let backend = match (&self.backend, &other.backend) {

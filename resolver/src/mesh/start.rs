@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, RwLock};
 
+/// How the reason of a name begins whose port is somebody else's now.
+pub(super) const PORT_LOST: &str = "its port could not be taken back";
 /// Why a service of an earlier run has no backend yet.
 const NOT_BACK: &str = "producer not back since restart";
 
@@ -144,8 +146,7 @@ impl Mesh {
                 NOT_BACK.to_owned()
             }
             Err(why) => {
-                let reason =
-                    format!("its port could not be taken back: {why}; the next registration gets another port");
+                let reason = format!("{PORT_LOST}: {why}; the next registration gets another port");
                 tracing::warn!(target: "stado::mesh", service = %name, frontend = %addr, error = %why, "frontend_remembered_unavailable");
                 reason
             }

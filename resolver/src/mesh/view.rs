@@ -1,6 +1,8 @@
 //! What is known of a name, as the API shows it (mesh contract §1.3).
 use super::record::{Kind, Record};
+use super::start::PORT_LOST;
 use crate::http::Listening;
+use stado_fleet::fault::Hop;
 use stado_fleet::name::ServiceName;
 use stado_fleet::wire::{BackendAddr, Frontend, Inspect, Service};
 
@@ -35,6 +37,7 @@ pub(crate) fn inspect(name: &ServiceName, record: &Record, router: &Listening) -
         producer_id: record.producer_id.clone(),
         docker_container_id: record.container_id.clone(),
         hostname: record.hostname.clone().unwrap_or_default(),
+        hop: reason.as_deref().map(|reason| hop(reason).code().to_owned()),
         reason,
         since,
         note: record.note.clone().or_else(|| unreachable(record, router)),
@@ -56,6 +59,11 @@ pub(crate) fn frontend(record: &Record, router: &Listening) -> Frontend {
 fn unreachable(record: &Record, router: &Listening) -> Option<String> {
     let served = record.kind != Kind::Http || router.http.or(router.https).is_some();
     router.reason.as_ref().filter(|_| !served).map(|reason| format!("no address: {reason}"))
+}
+
+/// The stable address is there and nobody behind it, unless it is the address that is lost.
+fn hop(reason: &str) -> Hop {
+    if reason.starts_with(PORT_LOST) { Hop::Adapter } else { Hop::Service }
 }
 
 fn status(record: &Record) -> &'static str {

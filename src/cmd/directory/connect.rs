@@ -11,6 +11,7 @@ use crate::ui;
 use jiff::Timestamp;
 use serde_json::json;
 use stado_fleet::fault::{Blame, Class};
+use stado_fleet::ledger::{Publisher, Unserved};
 use stado_fleet::name::TargetName;
 use std::net::SocketAddr;
 
@@ -30,8 +31,9 @@ pub(crate) async fn connect(args: ConnectArgs, env: &Env) -> Verb {
     let publisher = look.fleet.publisher_if_readable();
     let here = look.fleet.is_here(look.registry(), &target)?;
     let given = |service: &str, consumer: &str| look.fleet.adapter_bind(&publisher, service, consumer).filter(|_| here);
-    available(look.registry(), name, service)?;
-    let reach = reach(look.registry(), (name, service), &target, args.consumer.as_deref(), &given)?;
+    available(look.registry(), name, service).map_err(refused_until_then)?;
+    let reach = reach(look.registry(), (name, service), &target, args.consumer.as_deref(), &given)
+        .map_err(|failure| if here { without_port(&publisher, name.as_str(), failure) } else { failure })?;
     let found = Connected {
         service: name.to_string(),
         placed_on: service.active_host.to_string(),
@@ -58,7 +60,10 @@ pub(crate) async fn connect(args: ConnectArgs, env: &Env) -> Verb {
 async fn verify(look: &Look, target: &TargetName, found: &Connected) -> Result<Answered, Failure> {
     let Reach { scheme, addr, consumer } = &found.reach;
     let result = match consumer {
-        None => probe::answers(*scheme, *addr).await.map_err(|why| misplaced(look, *addr, why)),
+        None => match led_back(look, &found.service) {
+            Some(why) => Err(why),
+            None => probe::answers(*scheme, *addr).await.map_err(|why| misplaced(look, *addr, why)),
+        },
         Some(consumer) => {
             let policy = look.registry().targets.get(target).and_then(|t| t.resolver.as_ref());
             Through::new(look, &found.service, consumer, *addr).tried(*scheme, policy).await
@@ -79,7 +84,35 @@ async fn verify(look: &Look, target: &TargetName, found: &Connected) -> Result<A
 /// An endpoint of this host may be where an adapter was to be: the directory names the wrong address.
 fn misplaced(look: &Look, addr: SocketAddr, why: String) -> String {
     let said = look.fleet.publisher().ok().and_then(|publisher| publisher.unserved_at(&addr.to_string()));
-    said.map_or(why.clone(), |said| format!("{why}; {said}"))
+    let itself = || "nothing is between this command and that address: the service itself failed".to_owned();
+    format!("{why}; {}", said.unwrap_or_else(itself))
+}
+
+/// What a placement transaction means for who asks.
+fn refused_until_then(failure: Failure) -> Failure {
+    Failure { message: format!("{}; every adapter for it refuses connections until then", failure.message), ..failure }
+}
+
+/// An adapter has no port to give out: the resolver that runs has said why.
+fn without_port(publisher: &Publisher, service: &str, failure: Failure) -> Failure {
+    let unbound = |row: &&Unserved| row.service == service && row.bind.parse::<SocketAddr>().is_err();
+    let row = publisher.alive().and_then(|state| state.unserved.iter().find(unbound));
+    match row.and_then(|row| publisher.why_unserved(service, &row.consumer, &row.bind)) {
+        Some(why) => {
+            let message = format!("{service} has no adapter that could be given out here: {why}");
+            Failure::new(Class::InfraDown, Blame::ThisHost, message)
+        }
+        None => failure,
+    }
+}
+
+/// The endpoint of a service of this host is an address of its own resolver: whoever answers there is not the service.
+fn led_back(look: &Look, service: &str) -> Option<String> {
+    let publisher = look.fleet.publisher().ok()?;
+    let begins = format!("service {service} resolves to ");
+    let row =
+        publisher.alive()?.unserved.iter().find(|row| row.service == service && row.reason.starts_with(&begins))?;
+    publisher.why_unserved(service, &row.consumer, &row.bind)
 }
 
 fn record(look: &Look, found: &Connected, state: &str, detail: String) {

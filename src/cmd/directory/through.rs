@@ -58,7 +58,8 @@ impl<'a> Through<'a> {
                 (None, _) => Err(why),
             },
             Err(Unanswered::Silent(wait)) => {
-                Err(with(probe::none(), self.hung().await.or_else(|| wait.map(|wait| standing(&wait)))))
+                let standing = wait.map(|wait| with(standing(&wait), self.before()));
+                Err(with(probe::none(), self.hung().await.or(standing).or_else(|| self.before())))
             }
         }
     }
@@ -99,6 +100,14 @@ impl<'a> Through<'a> {
     fn row(&self) -> Option<RouteState> {
         let rows = ledger::routes(&self.look.fleet.host.published).ok()?;
         rows.into_iter().find(|row| row.service == self.service && row.consumer == self.consumer)
+    }
+
+    /// How the last connection failed, while none has reached the service since: this one may be on the way to the same end.
+    fn before(&self) -> Option<String> {
+        self.alive()?;
+        let rows = ledger::routes(&self.look.fleet.host.published).unwrap_or_default();
+        let row = rows.iter().find(|row| row.service == self.service && row.consumer == self.consumer)?;
+        Some(format!("before that {}", row.failing()?.sentence()))
     }
 
     fn failed(&self, failure: &RouteFailure) -> String {

@@ -28,7 +28,8 @@ pub(crate) async fn inspect(args: NamedArgs, env: &Env) -> Verb {
     }
     if let Some(reason) = found.reason {
         let since = found.since.map(|since| format!(" (since {since})")).unwrap_or_default();
-        ui::note(format_args!("{}: {reason}{since}", args.name));
+        let hop = found.hop.map(|hop| format!("the {hop} is unavailable: ")).unwrap_or_default();
+        ui::note(format_args!("{}: {hop}{reason}{since}", args.name));
     }
     Ok(Outcome::Done)
 }

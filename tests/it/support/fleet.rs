@@ -101,6 +101,20 @@ impl Fleet {
         self.target(host)[key] = value;
     }
 
+    /// Declares a target that is no host of this rig, reached by one connection path.
+    pub fn stranger(&mut self, name: &str, ssh: &str) {
+        self.registry["targets"].as_array_mut().unwrap().push(json!({
+            "name": name, "kind": "local", "release_platform": "linux-amd64", "ssh": ssh, "hostnames": [], "services": []
+        }));
+    }
+
+    /// Declares the seconds in which an adapter of `host` has to reach its service.
+    pub fn budget(&mut self, host: &str, service: &str, seconds: u64) {
+        let adapters = self.target(host)["service_resolver"]["adapters"].as_array_mut().unwrap();
+        let adapter = adapters.iter_mut().find(|adapter| adapter["service"] == service).unwrap();
+        adapter["connect_seconds"] = json!(seconds);
+    }
+
     /// Declares how often every host reads the registry.
     pub fn refresh_every(&mut self, seconds: u64) {
         for target in self.registry["targets"].as_array_mut().unwrap() {
@@ -121,12 +135,29 @@ impl Fleet {
 
     /// Declares the adapter through which `host` reaches a service; its port.
     pub fn adapter(&mut self, host: &str, service: &str, consumer: &str) -> u16 {
+        let port = self.reserve();
+        self.adapter_at(host, service, consumer, port);
+        port
+    }
+
+    /// A port for whatever needs one.
+    pub fn reserve(&mut self) -> u16 {
         let lease = ports::one();
         let port = lease.port();
         self.leases.push(lease);
+        port
+    }
+
+    /// Declares an adapter at a port.
+    pub fn adapter_at(&mut self, host: &str, service: &str, consumer: &str, port: u16) {
         let adapter = json!({"service": service, "consumer": consumer, "bind": format!("127.0.0.1:{port}")});
         self.target(host)["service_resolver"]["adapters"].as_array_mut().unwrap().push(adapter);
-        port
+    }
+
+    /// Declares an adapter whose port is chosen by the host.
+    pub fn adapter_without_bind(&mut self, host: &str, service: &str, consumer: &str) {
+        let adapter = json!({"service": service, "consumer": consumer});
+        self.target(host)["service_resolver"]["adapters"].as_array_mut().unwrap().push(adapter);
     }
 
     /// Moves a service to another port of its host, under the next generation; not yet pushed.

@@ -184,6 +184,7 @@ fn admit(site: &Site, shared: &Shared) -> Result<(InFlight, Entry), Problem> {
             service: site.service.to_string(),
             reason: reason.to_string(),
             since: site.since,
+            hop: site.without_backend(),
         });
     }
     let place = site.stats.admit(ctx.limits.service_requests);

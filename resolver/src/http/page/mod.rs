@@ -40,6 +40,8 @@ pub enum Problem {
         reason: String,
         /// Since when.
         since: jiff::Timestamp,
+        /// Where on the way to it.
+        hop: Hop,
     },
     /// The service's backend, or the way to it, failed.
     BadGateway {

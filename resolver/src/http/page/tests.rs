@@ -10,6 +10,7 @@ fn unavailable() -> Problem {
         service: "checkout.api".into(),
         reason: "its producer deregistered".into(),
         since: jiff::Timestamp::UNIX_EPOCH,
+        hop: Hop::Service,
     }
 }
 
@@ -89,7 +90,12 @@ fn no_form_repeats_markup_or_control_characters() {
     let evil = "<img src=x onerror='alert(1)'>\"&\u{1b}[31m\r\nSet-Cookie: a=b\u{202e}\u{7f}\u{85}".to_owned();
     let problems = [
         Problem::UnknownHost { asked: evil.clone(), known: vec![evil.clone()], index: String::new() },
-        Problem::Unavailable { service: evil.clone(), reason: evil.clone(), since: jiff::Timestamp::UNIX_EPOCH },
+        Problem::Unavailable {
+            service: evil.clone(),
+            reason: evil.clone(),
+            since: jiff::Timestamp::UNIX_EPOCH,
+            hop: Hop::Adapter,
+        },
         Problem::BadGateway { service: evil.clone(), address: evil.clone(), cause: evil.clone(), hop: Hop::Session },
         Problem::Loop { host: evil.clone() },
         Problem::Misdirected { host: evil.clone() },

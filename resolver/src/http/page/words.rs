@@ -24,12 +24,20 @@ impl Words {
     pub(super) fn of(problem: &Problem) -> Self {
         match problem {
             Problem::UnknownHost { asked, known, index } => unknown(asked, known, index),
-            Problem::Unavailable { service, reason, since } => {
-                let facts = vec![("service", shown(service)), ("reason", shown(reason)), ("since", second(*since))];
+            Problem::Unavailable { service, reason, since, hop } => {
+                let facts = vec![
+                    ("service", shown(service)),
+                    ("reason", shown(reason)),
+                    ("since", second(*since)),
+                    ("hop", hop.code().to_owned()),
+                ];
                 let sentence = format!("service {} is known and has no backend now: {}", shown(service), shown(reason));
                 Self::new(503, "unavailable", sentence)
                     .facts(facts)
-                    .next("the address stays: it answers again as soon as a producer of the service is back")
+                    .next(match hop {
+                        Hop::Service => "the address stays: it answers again as soon as a producer of the service is back",
+                        _ => "the address stays: it answers again as soon as the directory gives it a way",
+                    })
                     .retry()
             }
             Problem::BadGateway { service, address, cause, hop } => {

@@ -53,6 +53,7 @@ impl<S: Client> Conn<S> {
                 service: site.service.to_string(),
                 reason: reason.to_string(),
                 since: site.since,
+                hop: site.without_backend(),
             };
             return self.refuse(&site, &problem, &pump, facts).await;
         }
