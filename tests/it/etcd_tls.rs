@@ -2,12 +2,15 @@
 use crate::support::home::Home;
 use crate::support::process::Process;
 use crate::support::{PATIENCE, ports, program, wait_until};
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
 use serde_json::json;
 
 /// Writes an authority `<name>-ca.pem`, and a certificate `<name>.pem` with its key that it signed.
 fn issue(home: &Home, name: &str) {
     let mut ca = CertificateParams::default();
+    ca.distinguished_name.push(DnType::CommonName, name);
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     ca.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     let ca_key = KeyPair::generate().unwrap();

@@ -53,7 +53,9 @@ fn a_route_is_opened_listed_and_closed_as_a_marker_of_this_host() {
 fn a_resolution_api_moves_to_a_free_port_under_its_running_daemon() {
     let mut fleet = Fleet::on_loopback_without_sshd(&["authority"]);
     fleet.service("orders", "authority", "tcp", echo("orders").port(), "shop");
-    fleet.up();
+    fleet.push("authority").ok();
+    fleet.host("authority").serve();
+    fleet.host("authority").ready();
     // Somebody listens at one port of the range; whichever is next is taken instead.
     let busy = (17601..17999).find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).unwrap();
     let host = fleet.host("authority");
