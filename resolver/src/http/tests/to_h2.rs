@@ -68,7 +68,7 @@ async fn a_request_of_http_1_becomes_a_stream_and_its_answer_comes_back_in_chunk
         write(&mut client, head("POST /a/../b//c?x=1;y=%zz") + fields + framed).await;
         let answer = read_head(&mut client).await;
         assert!(
-            answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("transfer-encoding: chunked\r\n"),
+            answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("Transfer-Encoding: chunked\r\n"),
             "{answer}"
         );
         assert!(answer.contains("x-asked: POST http://A.test:8088/a/../b//c?x=1;y=%zz\r\n"), "{answer}");

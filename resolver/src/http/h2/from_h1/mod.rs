@@ -25,6 +25,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, 
 
 /// What may wait between the two sides, each way.
 const ROOM: usize = 64 << 10;
+/// Room for one read.
+const FRAME: usize = 16 << 10;
 
 /// A stream to `site`'s backend, as an end that speaks HTTP/1.1. It carries one exchange.
 pub(in crate::http) async fn reach(site: &Arc<Site>, ctx: &Arc<HttpContext>) -> Result<Reached, DialError> {
@@ -100,7 +102,7 @@ impl Bridge {
             if let Ok(Some(range)) = scan.next(&self.held, bounds) {
                 return Some(self.held.split_to(range.end));
             }
-            if !matches!(self.read.read_buf(&mut self.held).await, Ok(1..)) {
+            if !fill(&mut self.read, &mut self.held).await {
                 return None;
             }
         }
@@ -143,7 +145,7 @@ impl Bridge {
     }
 
     async fn until_dropped(&mut self) {
-        while matches!(self.read.read_buf(&mut self.held).await, Ok(1..)) {
+        while fill(&mut self.read, &mut self.held).await {
             self.held.clear();
         }
     }
@@ -165,9 +167,17 @@ async fn upload(
             Ok(()) | Err(Broken::Sink(_) | Broken::Malformed) => {}
         }
     }
-    while matches!(read.read_buf(held).await, Ok(1..)) {
+    while fill(read, held).await {
         held.clear();
     }
+}
+
+/// Reads more; false at the end. With room for a frame: many small ones are what servers defend themselves against.
+async fn fill(read: &mut ReadHalf<DuplexStream>, held: &mut BytesMut) -> bool {
+    if held.capacity() - held.len() < FRAME / 4 {
+        held.reserve(FRAME);
+    }
+    matches!(read.read_buf(held).await, Ok(1..))
 }
 
 async fn pieces(
@@ -181,11 +191,8 @@ async fn pieces(
         if let Some(section) = body.finish() {
             return body::end(up, wire::trailers(&section));
         }
-        if held.is_empty() {
-            match body::unless_left(up, read.read_buf(held)).await? {
-                Ok(1..) => *begun = true,
-                _ => return Err(CUT),
-            }
+        if held.is_empty() && !body::unless_left(up, fill(read, held)).await? {
+            return Err(CUT);
         }
         let run = body.read(held).map_err(|_| CUT)?;
         let piece = held.split_to(run.len).freeze();

@@ -62,6 +62,8 @@ async fn sent(requests: &[Vec<(String, String, bool)>]) -> Vec<u8> {
     let (client, connection) = h2::client::handshake(near).await.unwrap();
     let driving = tokio::spawn(connection);
     let mut client = client.ready().await.unwrap();
+    // What is dropped is never sent.
+    let mut kept = Vec::new();
     for fields in requests {
         let mut request = http::Request::post("http://a.test/path");
         let mut trailers = http::HeaderMap::new();
@@ -72,8 +74,9 @@ async fn sent(requests: &[Vec<(String, String, bool)>]) -> Vec<u8> {
                 request = request.header(name, value);
             }
         }
-        let (_, mut body) = client.send_request(request.body(()).unwrap(), false).unwrap();
+        let (response, mut body) = client.send_request(request.body(()).unwrap(), false).unwrap();
         body.send_trailers(trailers).unwrap();
+        kept.push((response, body));
         client = client.ready().await.unwrap();
     }
     drop(client);

@@ -100,10 +100,7 @@ async fn pseudo_fields_among_trailers_are_an_error_of_the_stream() {
             }
             if protocol == Protocol::Http1 {
                 let got = soon(told.recv()).await.unwrap();
-                assert!(
-                    got.contains("4\r\nbody\r\n") && !got.ends_with("0\r\n\r\n") && !got.contains("x-sum"),
-                    "{got}"
-                );
+                assert!(!got.ends_with("0\r\n\r\n") && !got.contains("x-sum"), "{got}");
             }
         }
     }
