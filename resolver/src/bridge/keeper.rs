@@ -107,6 +107,7 @@ impl Keeper {
     /// One comparison, and what follows from it. The warnings that hold.
     async fn look(&self, mesh: &Arc<Mesh>, held: &Held) -> Vec<String> {
         let published = bridge::publications(&held.snapshot.valid.document, held.target.as_str());
+        mesh.keep_offered(published.iter().map(|publication| publication.mesh.clone()).collect());
         let locals = locals(mesh, &published).await;
         let (host, policy, now) = (held.target.as_str(), &self.policy, jiff::Timestamp::now());
         let plan = plan(&Inputs { host, published: &published, mesh: &locals, policy, now });

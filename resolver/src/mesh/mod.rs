@@ -67,6 +67,7 @@ use stado_fleet::ledger::Leaving;
 use stado_fleet::name::ServiceName;
 use stado_fleet::wire::{ConnectionList, Health, Inspect, RefusedList, Service};
 use state_store::Store;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use stripes::Stripes;
@@ -87,6 +88,8 @@ pub struct Mesh {
     hosts: Store<String>,
     /// Ports of http services beside their hostnames.
     exposed: Store<i64>,
+    /// Names that other hosts dial: their frontends stay bound, whoever stands behind them.
+    offered: Mutex<BTreeSet<String>>,
     frontends: Frontends,
     sites: Arc<Sites>,
     router: ArcSwap<Listening>,

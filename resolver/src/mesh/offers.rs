@@ -1,7 +1,10 @@
 //! What the fleet's side asks of the names that this host publishes.
 use super::Mesh;
 use super::record::Kind;
+use stado_fleet::name::ServiceName;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::PoisonError;
 
 /// A name as other hosts would reach it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +24,16 @@ pub struct Offer {
 }
 
 impl Mesh {
+    /// Keeps the frontends of exactly these names bound while nobody stands behind them.
+    pub fn keep_offered(&self, names: BTreeSet<String>) {
+        *self.offered.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    /// Whether other hosts may dial the name's port.
+    pub(super) fn is_offered(&self, name: &ServiceName) -> bool {
+        self.is_exposed(name) || self.offered.lock().unwrap_or_else(PoisonError::into_inner).contains(name.as_str())
+    }
+
     /// The names that `wanted` takes; it is told whether a name's producer asks for it.
     pub fn offers(&self, wanted: impl Fn(&str, bool) -> bool) -> Vec<Offer> {
         let core = self.read();
@@ -34,5 +47,34 @@ impl Mesh {
             asks: record.publish,
         })
         .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rig::{Home, register, until};
+    use super::super::{Config, Mesh};
+    use crate::mesh::rig::context;
+    use std::time::Duration;
+    use tokio::net::TcpStream;
+
+    #[tokio::test]
+    async fn what_other_hosts_dial_stays_bound_while_nobody_stands_behind_it() {
+        let home = Home::new();
+        let mesh = Mesh::start(Config { idle_grace: Duration::from_millis(1), ..home.config() }, context()).unwrap();
+        let (offered, other) = (register(&mesh, "offered").await, register(&mesh, "other").await);
+        mesh.keep_offered(["offered".to_owned()].into());
+        for producer in [&offered, &other] {
+            mesh.deregister(&producer.registration_id, Some(&producer.lease_token)).unwrap();
+        }
+        let closed =
+            || mesh.resolve("other").unwrap().reason.is_some_and(|reason| reason.contains("its port is closed"));
+        until("the other one is closed", closed).await;
+        assert!(TcpStream::connect(("127.0.0.1", other.frontend.port)).await.is_err());
+        assert!(TcpStream::connect(("127.0.0.1", offered.frontend.port)).await.is_ok());
+        mesh.keep_offered(Default::default());
+        let freed =
+            || mesh.resolve("offered").unwrap().reason.is_some_and(|reason| reason.contains("its port is closed"));
+        until("it is closed once nobody may dial it", freed).await;
     }
 }

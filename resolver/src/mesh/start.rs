@@ -66,6 +66,7 @@ impl Mesh {
             ports: Store::open(&config.state_path, "tcp_ports")?,
             hosts: Store::open(&hostnames_path(&config.state_path), "hostnames")?,
             exposed: Store::open(&super::expose::path(&config.state_path), "ports")?,
+            offered: Mutex::default(),
             metrics: Metrics::new(context.ledger.clone(), sites.clone()),
             frontends: Frontends::new(
                 context,

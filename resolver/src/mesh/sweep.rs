@@ -25,7 +25,8 @@ impl Mesh {
         });
     }
 
-    /// The reaper. A reaped name stays listed, and its port stays reserved from other names.
+    /// The reaper. A reaped name stays listed, and its port stays reserved from other names. What other hosts dial is left
+    /// alone: a port that is closed can be taken by a stranger, and they would be led to it.
     pub(super) async fn close_idle(&self) {
         let (grace, now) = (self.tuning().idle_grace, self.clock.now());
         if grace.is_zero() {
@@ -33,7 +34,7 @@ impl Mesh {
         }
         // Collected first: the frontends' lock comes before the core's, never inside it.
         let idle: Vec<ServiceName> = self.read().registry.idle(grace, now).cloned().collect();
-        for name in idle.into_iter().filter(|name| self.frontends.addr(name).is_some() && !self.is_exposed(name)) {
+        for name in idle.into_iter().filter(|name| self.frontends.addr(name).is_some() && !self.is_offered(name)) {
             self.close_one(&name).await;
         }
     }
