@@ -102,7 +102,7 @@ fn a_shell_completes_commands_and_the_services_of_this_moment() {
     let fish = shell("fish", "source (stado completions fish | psub); complete -C 'stado service inspect '");
     assert!(fish.contains("checkout.db\tready 127.0.0.1:"), "{fish}");
     // Without a terminal there is no Tab to press: the function loads, and what it asks is answered.
-    let zsh = "autoload -Uz compinit && compinit -D && source <(stado completions zsh) && whence -w _clap_dynamic_completer_stado
+    let zsh = "autoload -Uz compinit && compinit -u -D && source <(stado completions zsh) && whence -w _clap_dynamic_completer_stado
                STADO_COMPLETE=zsh _CLAP_COMPLETE_INDEX=3 _CLAP_IFS=$'\\n' stado -- stado service inspect check";
     let zsh = shell("zsh", zsh);
     assert!(zsh.contains(": function") && zsh.contains("checkout.db"), "{zsh}");
