@@ -103,7 +103,7 @@ pub const PUBLISHERS: Group = Group {
             id: "resolver-api",
             broken: "Another process holds the port of the resolution API",
             hop: "resolver",
-            sentence: "could not bind 127.0.0.1:…: Address already in use …Something else already holds this resolver port; find it with `lsof",
+            sentence: "could not bind 127.0.0.1:…: Address already in use …Something else already holds this resolver port",
             cause: "another account's daemon, or any other program",
             next: "stop it, or give this home another `api_bind`",
             places: REFUSAL,

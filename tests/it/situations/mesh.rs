@@ -120,7 +120,7 @@ pub const MESH: Group = Group {
             id: "backend-loop",
             broken: "The registered address is this daemon's own",
             hop: "service",
-            sentence: "is where this daemon itself listens for service …, so connections would go in circles",
+            sentence: "is where this daemon itself listens for …, so connections would go in circles",
             cause: "a stable address was registered in place of the process's own",
             next: "register the address that the process listens on",
             places: REFUSAL,

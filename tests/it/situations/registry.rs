@@ -3,6 +3,7 @@ use super::said::Said;
 use super::{Book, Group, HOST, REFUSAL, Situation};
 use crate::support::fleet::{Fleet, Host};
 use crate::support::home::STADO;
+use crate::support::{PATIENCE, wait_until};
 use serde_json::{Value, json};
 use std::thread;
 
@@ -309,6 +310,7 @@ fn what_is_said_of_the_registry_and_its_authority_names_them_everywhere() {
     });
     refusal(&book, "registry-no-policy", status());
     authority.home.write("mode", "");
+    wait_until("the desk holds the authority's own again", PATIENCE, || desk.status().0 == 0);
 
     let copy = desk.home.file(".stado/cache/registry-last-good.json");
     let kept = std::fs::read(&copy).unwrap();

@@ -485,10 +485,11 @@ impl Scene {
         Self { fleet, adapters, router: port, answer, _held: held }
     }
 
-    /// Whole seconds for which a request has waited.
+    /// Whole seconds for which a request has waited, in the phase that it stays in.
     fn waited(&self, id: &str) -> Option<i64> {
         let list: Value = serde_json::from_str(&self.fleet.hosts[0].home.read(".stado/resolver-waiting.json")).ok()?;
-        let wait = list.as_array()?.iter().find(|wait| wait["service"] == id)?;
+        let phase = if id.starts_with("channel") { "open" } else { "answer" };
+        let wait = list.as_array()?.iter().find(|wait| wait["service"] == id && wait["phase"] == phase)?;
         let since: jiff::Timestamp = wait["since"].as_str()?.parse().ok()?;
         Some(jiff::Timestamp::now().duration_since(since).as_secs())
     }
