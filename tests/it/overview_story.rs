@@ -60,7 +60,10 @@ fn one_screen_tells_what_the_fleet_does_not_serve_and_why() {
         of_adapter(&report).filter(|_| run.code == 1).map(|_| report)
     });
     assert_eq!(report["verdict"], "degraded", "{report}");
-    assert!(report["services"][0]["reason"].as_str().unwrap().contains("is held by"), "{report}");
+    assert!(
+        report["services"][0]["reason"].as_str().unwrap().contains("Something else already holds this resolver port"),
+        "{report}"
+    );
     assert!(troubles(&report).contains(&"fail fleet".to_owned()), "{report}");
     let screen = home.stado(&["status"]).exits(1).stdout;
     assert!(screen.contains("TO PUT RIGHT") && screen.contains("echo for shop"), "{screen}");

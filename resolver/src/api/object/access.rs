@@ -230,7 +230,9 @@ impl Access {
 
 /// Refuses a namespace, and prefixes, that no object's name can begin with.
 fn named(name: &str, namespace: &Namespace) -> Result<(), String> {
-    let sound = |key: &str| ObjectName::parse(&format!("stado://{name}/{key}"));
+    // With a slash, the rest of the name would be read as the begin of a key.
+    let of = if name.contains('/') { "" } else { name };
+    let sound = |key: &str| ObjectName::parse(&format!("stado://{of}/{key}"));
     sound("x").map_err(|why| format!("object_api.namespaces.{name} can have no object: {why}"))?;
     for Prefix { prefix, .. } in &namespace.prefixes {
         let subtree = prefix.is_empty() || prefix.ends_with('/');

@@ -234,18 +234,24 @@ async fn an_adapter_with_another_budget_or_consumer_goes_on_with_its_listener_an
         }
     });
     let mut open = Client::connect(port).await;
-    for generation in 2..12 {
-        let consumer = if generation % 4 < 2 { "shop" } else { "till" };
+    let change = async |generation: u64, consumer: &str| {
         host.push(&at(generation, consumer, generation)).await;
         let taken = |s: &stado_fleet::ledger::ResolverState| {
             s.generation == Some(generation) && s.adapters.len() == 1 && s.adapters[0].consumer == consumer
         };
         host.until_state("the change", taken).await;
+    };
+    for generation in 2..10 {
+        change(generation, "shop").await;
         assert_eq!(open.ask("1").await.as_deref(), Some("db 1"));
     }
     over.store(true, std::sync::atomic::Ordering::Relaxed);
     assert!(asking.await.unwrap() > 10);
-    drop(open);
+    // Another consumer is another right: what the old one held ends, and the port still refuses nobody.
+    change(10, "till").await;
+    assert_eq!(ask_once(port).await.as_deref(), Some("db hi"));
+    let ends = async { while open.ask("1").await.is_some() {} };
+    tokio::time::timeout(super::support::DEADLINE, ends).await.expect("the withdrawn consumer's connection ends");
     daemon.stop().await;
 }
 

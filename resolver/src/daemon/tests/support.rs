@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 /// Longer than anything that works takes, also on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A port that was free on both families a moment ago. Processes start at different places of the range.
 pub(super) fn port() -> u16 {
