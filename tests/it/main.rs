@@ -75,6 +75,7 @@ mod store_story;
 mod supervision_story;
 mod tls_story;
 mod tutorial;
+mod two_machines;
 mod unserved_story;
 mod vault_keyring;
 mod vault_story;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 /// Where the engine listens.
 pub const SOCKET: &str = "/var/run/docker.sock";
 /// On everything that the tests make.
-const LABEL: &str = "devmesh-it=container";
+pub const LABEL: &str = "devmesh-it=container";
 
 /// What is missing, if anything is.
 pub fn usable() -> Result<(), String> {

@@ -7,6 +7,7 @@ macro_rules! needs {
     };
 }
 
+pub mod cable;
 pub mod disk;
 pub mod docker;
 pub mod etcd;
