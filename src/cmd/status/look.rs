@@ -21,7 +21,8 @@ pub(super) async fn look(args: &DaemonArgs, env: &Env) -> Result<Seen, Failure> 
         fleet(env)
     );
     Ok(Seen {
-        host: HostConfig::whoami(env).unwrap_or_default(),
+        // An account without a name is left out.
+        host: HostConfig::whoami(env).unwrap_or_default().trim_start_matches('@').to_owned(),
         socket: api.socket().display().to_string(),
         health: health.map_err(|error| error.to_string()),
         overview: overview.unwrap_or_default(),
