@@ -49,6 +49,8 @@ pub fn set_path(document: &Document, path: &str, value: Value) -> Result<Set, Ed
             must_rise(document, &draft.value)?;
         } else {
             draft.advance()?;
+            // What was asked for, to the letter: a directory that lost its services is not moved, and validation judges it.
+            draft.directory = false;
         }
     }
     let edited = draft.finish();
