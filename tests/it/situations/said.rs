@@ -75,7 +75,7 @@ fn has(text: &str, form: &str) -> bool {
 /// Words by which a sentence names a hop.
 fn names(text: &str, hop: &str) -> bool {
     let words: &[&str] = match hop {
-        "registry" => &["registry", "directory", "authority", "registered"],
+        "registry" => &["registry", "directory", "snapshot", "authority", "registered"],
         "adapter" => &["adapter", "frontend", "its port", "does not serve"],
         "service" => &["service", "backend", "producer", "is placed on"],
         _ => return text.contains(hop),
