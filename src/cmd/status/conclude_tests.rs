@@ -62,6 +62,7 @@ fn what_does_not_work_stands_before_what_does() {
     // A producer that is not running now is nobody's fault.
     assert_eq!(report.verdict, "ready");
     let screen = text(&report, false);
+    assert!(screen.lines().next().unwrap().ends_with("; of 4 services 1 unavailable, 1 failing"), "{screen}");
     assert!(screen.contains("SERVICES  1 unserved, 1 unavailable, 2 ready"), "{screen}");
     assert!(screen.contains("its producer deregistered (3m)"), "{screen}");
     assert!(screen.contains("last error 2m ago: connection refused"), "{screen}");

@@ -39,7 +39,20 @@ fn headline(report: &Report) -> String {
         (n, 0) => format!("{n} to put right"),
         (n, m) => format!("{n} to put right, {m} worth knowing"),
     };
-    format!("{}: {}, {things}", clean::line(&report.host), report.verdict)
+    format!("{}: {}, {things}{}", clean::line(&report.host), report.verdict, not_working(&report.services))
+}
+
+/// Services that have nobody behind them, or whose last connection failed: nothing on this host may have to be put right for
+/// them, and whoever asks for one must not read that all is well.
+fn not_working(rows: &[Standing]) -> String {
+    let unavailable = rows.iter().filter(|row| !matches!(row.state.as_str(), "ready" | "unserved")).count();
+    let failing = rows.iter().filter(|row| row.state == "ready" && row.last_error.is_some()).count();
+    let counts = [(unavailable, "unavailable"), (failing, "failing")].into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+    match counts.is_empty() {
+        true => String::new(),
+        false => format!("; of {} services {}", rows.len(), counts.join(", ")),
+    }
 }
 
 fn told(trouble: &Trouble, now: Timestamp) -> Vec<String> {
