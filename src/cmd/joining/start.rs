@@ -138,8 +138,16 @@ fn ended(child: &mut Child, log: &std::path::Path) -> Result<(), Failure> {
     match child.try_wait() {
         Ok(Some(status)) => {
             let text = std::fs::read_to_string(log).unwrap_or_default();
-            let last = text.lines().last().unwrap_or_default();
-            Err(Failure::here(format!("the resolver ended at once ({status}): {last}; its log is {}", log.display())))
+            let sentence = text.lines().rev().find_map(|line| line.strip_prefix("Error: "));
+            let last = sentence.or_else(|| text.lines().last()).unwrap_or_default();
+            let beside = match last.contains("could not bind") {
+                true => {
+                    "; beside another daemon of this machine it needs an `api_bind` of its own in ~/.stado/config.json"
+                }
+                false => "",
+            };
+            let log = log.display();
+            Err(Failure::here(format!("the resolver ended at once ({status}): {last}{beside}; its log is {log}")))
         }
         _ => Ok(()),
     }
