@@ -125,7 +125,7 @@ impl Served {
                 "next: `devmesh register --name web --backend 127.0.0.1:3000` in another terminal".to_owned()
             }
             (Some(_), false) if no_registry => "next: `stado service register --name web --backend 127.0.0.1:3000` in \
-                                                another terminal, or `stado registry push FILE` to join hosts"
+                                                another terminal, or `stado fleet init` to join hosts"
                 .to_owned(),
             _ => "next: `stado service list` and `stado service directory show` in another terminal".to_owned(),
         }
