@@ -296,7 +296,13 @@ impl<S: Client> Exchange<'_, S> {
 
     fn failure(&self, cause: String, was_reset: bool) -> Ended {
         let (begun, answered) = (self.progress.head_out, self.progress.any);
-        let reset = was_reset || self.progress.framing == Framing::Close;
+        // Toward such a client the body ends with the connection, also one that came in chunks to an HTTP/1.0 client.
+        let unframed = match self.progress.framing {
+            Framing::Close => true,
+            Framing::Chunked => !self.facts.http11,
+            Framing::None | Framing::Length(_) => false,
+        };
+        let reset = was_reset || unframed;
         Ended::Failed(Failure { cause, begun, answered, reset })
     }
 }

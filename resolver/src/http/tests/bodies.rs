@@ -169,6 +169,18 @@ async fn a_backend_that_dies_inside_a_body_is_a_broken_transfer() {
     reset(backend);
     // Only the end of the stream would say that the body is whole.
     expect_reset(&mut client).await;
+    // So it is for an HTTP/1.0 client, whom chunks are not passed on to.
+    for begun in ["5\r\nhello\r\n", "9\r\nhello"] {
+        let rig = Rig::new().await;
+        let mut client = rig.send("GET / HTTP/1.0\r\nHost: a.test\r\n\r\n").await;
+        let mut backend = rig.accept().await;
+        read_head(&mut backend).await;
+        write(&mut backend, format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{begun}")).await;
+        read_head(&mut client).await;
+        assert_eq!(read_exact(&mut client, 5).await, "hello");
+        drop(backend);
+        expect_reset(&mut client).await;
+    }
 }
 
 #[tokio::test]
