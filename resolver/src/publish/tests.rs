@@ -182,10 +182,12 @@ async fn a_state_that_does_not_change_is_written_anew_so_that_its_age_tells_a_pu
     until("the state is published", || alive(&paths).is_some()).await;
     let first = alive(&paths).unwrap();
     assert_eq!(first.version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
+    std::fs::write(&paths.waiting, "nope").unwrap();
     sleep(stado_fleet::ledger::BEAT).await;
     until("it is written again", || alive(&paths).is_some_and(|state| state.updated_at != first.updated_at)).await;
     let again = alive(&paths).unwrap();
     assert_eq!(ResolverState { updated_at: first.updated_at.clone(), ..again }, first, "nothing else is another");
+    assert_eq!(ledger::waits(&paths).unwrap(), Some(Vec::new()), "and a damaged list is mended with it");
     publisher.finish(|_| ()).await;
 }
 

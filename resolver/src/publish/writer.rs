@@ -69,6 +69,8 @@ impl Writer {
                 () = sleep_until(self.beat) => {
                     self.beat = Instant::now() + BEAT;
                     self.on_disk.state = None;
+                    // Readers refuse requests while they cannot read it, so that nothing else might ever change it.
+                    self.on_disk.waits = None;
                     Cause::State
                 }
             };

@@ -9,10 +9,12 @@ const LIMIT: Duration = Duration::from_millis(250);
 /// Connections at a time.
 const AT_ONCE: usize = 64;
 
-/// Connects, and closes again at once. A loopback port that neither takes nor refuses is somebody's whose queue is full.
+/// Connects, and resets at once: a mere close would go through the adapter as a half-close, and a service that does not close for
+/// it would keep the connection. A loopback port that neither takes nor refuses is somebody's whose queue is full.
 pub(super) async fn listens(addr: SocketAddr) -> bool {
     match tokio::time::timeout(LIMIT, TcpStream::connect(addr)).await {
-        Ok(connected) => connected.is_ok(),
+        // Without the option it is closed all the same.
+        Ok(connected) => connected.map(|stream| drop(stream.set_zero_linger())).is_ok(),
         Err(_) => addr.ip().is_loopback(),
     }
 }
@@ -39,6 +41,15 @@ mod tests {
     use super::*;
     use std::net::{Ipv4Addr, TcpListener};
     use std::time::Instant;
+
+    #[tokio::test]
+    async fn a_probe_leaves_no_connection_behind_at_a_service_that_does_not_close() {
+        let open = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        assert!(listens(open.local_addr().unwrap()).await);
+        let (mut probe, _) = open.accept().unwrap();
+        let ended = std::io::Read::read(&mut probe, &mut [0]).unwrap_err();
+        assert_eq!(ended.kind(), std::io::ErrorKind::ConnectionReset);
+    }
 
     #[tokio::test]
     async fn many_binds_that_hang_cost_little_more_than_one() {
