@@ -71,6 +71,12 @@ fn a_published_service_has_one_address_elsewhere_through_recreations_kills_and_m
     assert_eq!(marker, format!("tcp://127.0.0.1:{at}\n"));
     let again = fleet.host("lap").home.stado(&["service", "use", "orders"]).ok();
     assert_eq!(again.stdout, format!("orders -> tcp://127.0.0.1:{at}\n"));
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (taken, before) = (held.local_addr().unwrap().port().to_string(), generation(&mut fleet, "lap"));
+    let refused = fleet.host("lap").home.stado(&["service", "use", "orders", "--port", &taken]).exits(69);
+    assert!(refused.stderr.contains("cannot be taken for orders") && refused.stderr.contains("nothing was changed"));
+    assert_eq!(generation(&mut fleet, "lap"), before);
+    assert_eq!(ask(("127.0.0.1", at), "x").as_deref(), Some("first:x"), "what works is not given up for it");
 
     // Recreated, and both daemons killed: nothing is written.
     let before = generation(&mut fleet, "lap");

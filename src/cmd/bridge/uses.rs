@@ -8,7 +8,9 @@ use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use serde_json::json;
 use stado_fleet::edit::bridge::{self, NewUse};
+use stado_fleet::fault::{Blame, Class};
 use stado_fleet::name::TargetName;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// `service use`: an address of this host for a service of the fleet. It is printed once it is served.
@@ -28,6 +30,9 @@ async fn one(args: &UseArgs, service: &str, (fleet, me): (&Fleet, &TargetName), 
         [one] => Some(one.clone()),
         _ => return Err(Failure::usage("one service is used as one consumer; --consumer may be repeated with --all")),
     };
+    if let Some(port) = args.port {
+        is_free(port, service, fleet, me).await?;
+    }
     let new = NewUse { service: service.to_owned(), host: me.to_string(), consumer, port: args.port };
     let written = write::retried(fleet, |held, _| bridge::use_service(held, &new), |done| &done.edited).await?;
     let (done, generation) = (&written.done, written.done.edited.generation);
@@ -46,6 +51,23 @@ async fn one(args: &UseArgs, service: &str, (fleet, me): (&Fleet, &TargetName), 
     let (consumer, host) = (&done.consumer, &done.active_host);
     ui::note(format_args!("{service} of {host}, used by {me} as {consumer} generation={}", shown(generation)));
     Ok(Outcome::Done)
+}
+
+/// Refuses a port that somebody else holds before anything is written: the address that works now would be lost for it.
+async fn is_free(port: u16, service: &str, fleet: &Fleet, me: &TargetName) -> Result<(), Failure> {
+    let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let Err(error) = std::net::TcpListener::bind(bind) else { return Ok(()) };
+    let answer = fleet.read(false).await?;
+    let resolver = answer.snapshot.valid.registry.targets.get(me).and_then(|target| target.resolver.as_ref());
+    let mut own = resolver.into_iter().flat_map(|resolver| &resolver.adapters);
+    if own.any(|adapter| adapter.service.as_str() == service && adapter.bind.is_some_and(|own| own.port() == port)) {
+        return Ok(());
+    }
+    let sentence = format!(
+        "{bind} cannot be taken for {service}: {error}; `lsof -nP -iTCP:{port} -sTCP:LISTEN` names the holder; nothing was \
+         changed"
+    );
+    Err(Failure::new(Class::InfraDown, Blame::ThisHost, sentence))
 }
 
 async fn all(args: &UseArgs, (fleet, me): (&Fleet, &TargetName), patience: Duration) -> Verb {
