@@ -79,8 +79,7 @@ fn a_fleet_from_nothing_and_out_of_it_again() {
     let refused = laptop.join("other", &invitation, &[]);
     assert!(refused.exits(1).stderr.contains("is for laptop alone, and this host asks to join as other"));
     // The same home, another name: what was begun is not held against it.
-    let file = laptop.home.write("invitation", &invitation);
-    let joined = laptop.join("laptop", "", &["--file", file.to_str().unwrap()]).ok().json();
+    let joined = laptop.join("laptop", &invitation, &[]).ok().json();
     assert_eq!(
         (&joined["authority"], &joined["hosts"], &joined["resolver"]),
         (&"tower".into(), &2.into(), &"started".into())
@@ -90,7 +89,8 @@ fn a_fleet_from_nothing_and_out_of_it_again() {
     let known = laptop.home.read(".stado/known_hosts");
     assert!(known.ends_with(" stado:tower\n"), "{known}");
 
-    let reused = Machine::new().join("thief", &invitation, &[]).exits(1).stderr;
+    let thief = Machine::new();
+    let reused = thief.join("thief", &invitation, &[]).exits(1).stderr;
     assert!(reused.contains("was used already") && reused.contains("by laptop from 127.0.0.1"), "{reused}");
     wait_until("tower is told", PATIENCE, || {
         tower.home.stado(&["resolver", "status"]).stdout.contains("may have stolen it")
@@ -107,6 +107,9 @@ fn a_fleet_from_nothing_and_out_of_it_again() {
     let back = tower.invite(&[]);
     assert_eq!(laptop.join("laptop", &back, &[]).ok().json()["resolver"], "restarted", "and in again");
     assert!(tower.home.stado(&["fleet", "leave"]).exits(1).stderr.contains("this host keeps the registry"));
+    // Who was given a used one and then one that is not pastes that one.
+    let fresh = tower.invite(&[]);
+    assert_eq!(thief.join("guest", &fresh, &["--no-start"]).ok().json()["target"], "guest");
 }
 
 /// Everything that any account of this machine can see of a process, and what its owner can.

@@ -78,8 +78,11 @@ async fn pending(args: &FleetJoin, fleet: &Fleet) -> Result<Option<Pending>, Fai
     let member = matches!(fleet.source().await?, Source::Remote(_));
     let text = match (&args.file, &before) {
         (None, Some(_)) => {
-            ui::note("going on with the join that was begun here; give --file to use another invitation");
-            None
+            let another = paste::piped()?;
+            if another.is_none() {
+                ui::note("going on with the join that was begun here; give --file to use another invitation");
+            }
+            another
         }
         (None, None) if member => None,
         _ => Some(paste::read(args.file.as_deref())?),

@@ -28,6 +28,14 @@ pub(super) fn read(file: Option<&Path>) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// What stands ready on standard input; `None` at a terminal, where nobody was asked, and when it is empty.
+pub(super) fn piped() -> Result<Option<String>, Failure> {
+    if std::io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    Ok(Some(read(None)?).filter(|text| !text.trim().is_empty()))
+}
+
 /// A terminal that does not show what is typed, until dropped. One that cannot be told shows it.
 struct Quiet;
 
