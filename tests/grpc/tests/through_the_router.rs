@@ -1,5 +1,5 @@
 //! gRPC end to end (proxy rule 18): a server and a client that are tonic's own, and the built daemon between them. `STADO_BIN` is
-//! the folder of its programs, `target/release` unless it says otherwise.
+//! the folder of its programs, `target/debug` unless it says otherwise.
 mod daemon;
 
 use bytes::{Buf, BufMut, Bytes};

@@ -21,7 +21,7 @@ pub struct Daemon {
 
 fn program(name: &str) -> PathBuf {
     let folder = std::env::var_os("STADO_BIN").map(PathBuf::from);
-    let folder = folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release"));
+    let folder = folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug"));
     let program = folder.join(name);
     assert!(program.is_file(), "{} is missing: build it, or name its folder in STADO_BIN", program.display());
     program
