@@ -69,6 +69,9 @@ impl Source {
                     let read = head::Response::read(head, to_head, &mut room).map_err(Failed::malformed)?;
                     return Ok((head1::answer(&read).map_err(Failed::malformed)?, read.framing, read.persists));
                 }
+                Ok(None) if !head::begins_http(&self.held) => {
+                    return Err(Failed::malformed("it does not begin with HTTP/"));
+                }
                 Ok(None) => {}
                 Err(_) => return Err(Failed::malformed("its head is too long, or is not one")),
             }

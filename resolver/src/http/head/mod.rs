@@ -20,7 +20,7 @@ pub(super) use field::is_kept_in_trailers;
 pub(super) use forward::{Hop, True};
 pub(super) use host::normalise;
 pub(super) use request::{Request, is_grpc};
-pub(super) use response::Response;
+pub(super) use response::{Response, begins_http};
 pub(super) use scan::{Bounds, Scan};
 pub(super) use target::Target;
 pub(super) use write::{Toward, write_request, write_response};

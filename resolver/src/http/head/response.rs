@@ -93,3 +93,9 @@ fn status_line(head: &[u8]) -> Result<Line<'_>, &'static str> {
     let status = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
     Ok((version, status, line, rest))
 }
+/// Whether bytes may be the begin of an answer, however few they are; empty lines may stand before it.
+pub(in crate::http) fn begins_http(bytes: &[u8]) -> bool {
+    const WORD: &[u8] = b"HTTP/";
+    let start = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(bytes.len());
+    bytes.iter().skip(start).zip(WORD).all(|(a, b)| a == b)
+}

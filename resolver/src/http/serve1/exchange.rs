@@ -8,7 +8,7 @@ use crate::http::HttpContext;
 use crate::http::buffer::{self, Buffer};
 use crate::http::far::Far;
 use crate::http::framing::{Form, Framing};
-use crate::http::head::{Bounds, FIELDS, Response, Scan, Toward, write_response};
+use crate::http::head::{self, Bounds, FIELDS, Response, Scan, Toward, write_response};
 use crate::http::socket::Client;
 use httparse::EMPTY_HEADER;
 use std::task::{Context, Poll, ready};
@@ -196,6 +196,10 @@ impl<S: Client> Exchange<'_, S> {
         let bounds = Bounds { bytes: limits.head_bytes, fields: limits.header_count };
         match self.progress.scan.next(self.progress.arrived.bytes(), bounds) {
             Ok(Some(head)) => return Poll::Ready(self.head(head)),
+            // Who speaks first and goes on to wait, as SSH does, would never end its head.
+            Ok(None) if !head::begins_http(self.progress.arrived.bytes()) => {
+                return Poll::Ready(Err(self.malformed("it does not begin with HTTP/")));
+            }
             Ok(None) => {}
             Err(_) => return Poll::Ready(Err(self.malformed("its head is too long, or is not one"))),
         }

@@ -184,6 +184,17 @@ async fn a_backend_that_dies_inside_a_body_is_a_broken_transfer() {
 }
 
 #[tokio::test]
+async fn a_backend_that_speaks_first_and_is_no_http_is_502_at_once() {
+    for words in ["SSH-2.0-OpenSSH_9.2\r\n", "\r\nHTTP:", "220 mail"] {
+        let rig = Rig::new().await;
+        let (mut client, mut backend, _) = rig.get().await;
+        write(&mut backend, words).await;
+        let head = read_head(&mut client).await;
+        assert!(head.starts_with("HTTP/1.1 502 "), "{head}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_without_a_length_ends_with_its_connection() {
     let rig = Rig::new().await;
     let (mut client, mut backend, _) = rig.get().await;
