@@ -59,7 +59,7 @@ fn one_screen_tells_what_the_fleet_does_not_serve_and_why() {
     let report = wait_for("an adapter that is not served", PATIENCE, || {
         let run = home.stado(&["status", "--json"]);
         let report: Value = serde_json::from_str(&run.stdout).ok()?;
-        of_adapter(&report).filter(|_| run.code == 1).map(|_| report)
+        of_adapter(&report).filter(|_| run.code == 1 && report["fleet"]["state"] == "serving").map(|_| report)
     });
     assert_eq!(report["verdict"], "degraded", "{report}");
     assert_eq!(report["services"][0]["from"], "fleet", "what does not work stands first: {report}");

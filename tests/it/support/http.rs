@@ -33,13 +33,18 @@ pub fn http(word: &'static str) -> u16 {
 
 /// Status and body of one GET through the router.
 pub fn get(port: u16, host: &str, more: &str) -> (u16, String) {
+    try_get(port, host, more).unwrap()
+}
+
+/// [`get`], where the connection may be reset.
+pub fn try_get(port: u16, host: &str, more: &str) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(stream, "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n").unwrap();
     let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
+    stream.read_to_string(&mut text)?;
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    (head.split(' ').nth(1).unwrap_or("0").parse().unwrap(), body.to_owned())
+    Ok((head.split(' ').nth(1).unwrap_or("0").parse().unwrap(), body.to_owned()))
 }
 
 /// A mesh with a router on `port`, once it answers.
