@@ -1,4 +1,5 @@
 //! The authority takes a host in that shows an invitation.
+use super::again::again_while_moved;
 use super::wire::VERSION;
 use super::{Candidate, Shelf, Use, Verdict, Welcome};
 use crate::authority::{Exec, RegistryError, Source, commit_edit, fetch_for_write};
@@ -7,10 +8,6 @@ use crate::edit::{Member, add_member, check_write};
 use crate::fault::Class;
 use jiff::Timestamp;
 use serde_json::Value;
-use std::time::Duration;
-
-/// How often the registry is read again when another writer was first.
-const TRIES: u32 = 40;
 
 /// A candidate, and what is known of it beside its own words.
 #[derive(Debug, Clone)]
@@ -82,17 +79,7 @@ async fn on_shelf<T: Send + 'static>(
 
 /// Writes the host into the registry, again as long as other writers are first.
 async fn declare(source: &Source, exec: &dyn Exec, candidate: &Candidate) -> Result<Welcome, RegistryError> {
-    let mut tries = 1;
-    loop {
-        match declare_once(source, exec, candidate).await {
-            Err(error) if error.class == Class::Moved && tries < TRIES => {
-                let most = 10_u64 << tries.min(5);
-                tokio::time::sleep(Duration::from_millis(rand::random_range(0..=most))).await;
-                tries += 1;
-            }
-            ended => return ended,
-        }
-    }
+    again_while_moved(|| declare_once(source, exec, candidate)).await
 }
 
 async fn declare_once(source: &Source, exec: &dyn Exec, candidate: &Candidate) -> Result<Welcome, RegistryError> {

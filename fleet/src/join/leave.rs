@@ -1,30 +1,18 @@
 //! A host leaves: the registry names it no more, and with that no other host takes its key; then it forgets the fleet.
+use super::again::again_while_moved;
 use super::{OwnConfig, keep};
 use crate::authority::{Exec, RegistryError, Source, commit_edit, fetch_for_write};
 use crate::edit::{check_write, remove_host};
 use crate::fault::Class;
 use crate::name::TargetName;
 use std::path::Path;
-use std::time::Duration;
-
-const TRIES: u32 = 40;
 
 /// Takes `target` out of the registry. `false`: it was out already.
 ///
 /// # Errors
 /// A host that still serves something, or is the authority; a registry that cannot be read or written.
 pub async fn strike(source: &Source, exec: &dyn Exec, target: &TargetName) -> Result<bool, RegistryError> {
-    let mut tries = 1;
-    loop {
-        match strike_once(source, exec, target).await {
-            Err(error) if error.class == Class::Moved && tries < TRIES => {
-                let most = 10_u64 << tries.min(5);
-                tokio::time::sleep(Duration::from_millis(rand::random_range(0..=most))).await;
-                tries += 1;
-            }
-            ended => return ended,
-        }
-    }
+    again_while_moved(|| strike_once(source, exec, target)).await
 }
 
 async fn strike_once(source: &Source, exec: &dyn Exec, target: &TargetName) -> Result<bool, RegistryError> {

@@ -105,9 +105,7 @@ impl<'a> Through<'a> {
     /// How the last connection failed, while none has reached the service since: this one may be on the way to the same end.
     fn before(&self) -> Option<String> {
         self.alive()?;
-        let rows = ledger::routes(&self.look.fleet.host.published).unwrap_or_default();
-        let row = rows.iter().find(|row| row.service == self.service && row.consumer == self.consumer)?;
-        Some(format!("before that {}", row.failing()?.sentence()))
+        Some(format!("before that {}", self.row()?.failing()?.sentence()))
     }
 
     fn failed(&self, failure: &RouteFailure) -> String {
