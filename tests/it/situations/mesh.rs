@@ -75,7 +75,7 @@ pub const MESH: Group = Group {
             id: "backend-garbage",
             broken: "The process answers what is no HTTP",
             hop: "service",
-            sentence: "it closed the connection inside the head of its answer",
+            sentence: "its answer is malformed: it does not begin with HTTP/",
             cause: "it is no HTTP service",
             next: "register it with `--kind tcp`",
             places: TRIED,

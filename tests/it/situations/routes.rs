@@ -291,7 +291,7 @@ pub const SERVICES: Group = Group {
             id: "service-garbage",
             broken: "The service answers what is no HTTP",
             hop: "service",
-            sentence: "it closed the connection inside the head of its answer|service-garbage is placed on desk and did not answer at http://127.0.0.1:…",
+            sentence: "its answer is malformed: it does not begin with HTTP/|service-garbage is placed on desk and did not answer at http://127.0.0.1:…",
             cause: "the endpoint says `http` and the service speaks something else",
             next: "declare it as `tcp://`",
             places: ALL,
