@@ -165,7 +165,6 @@ impl Slot {
 
     /// The connection `id` has ended.
     pub(super) fn leave(&self, id: u64, recent: Recent) {
-        self.active.fetch_sub(1, Ordering::Relaxed);
         if matches!(recent.outcome, Outcome::Withdrawn(_)) {
             self.withdrawn.fetch_add(1, Ordering::Relaxed);
         }
@@ -180,6 +179,8 @@ impl Slot {
             book.ended.pop_front();
         }
         book.ended.push_back(recent);
+        // Last, and before the book is given back: who sees that none is active finds this one among those that ended.
+        self.active.fetch_sub(1, Ordering::Release);
     }
 
     /// Open connections now.
@@ -203,10 +204,12 @@ impl Slot {
 
     pub(super) fn counters(&self) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        // Before the book, so that the bytes of one that is no longer active are in it.
+        let active = self.active.load(Ordering::Acquire);
         let (bytes_up, bytes_down) = self.book().bytes();
         Counters {
             opened: read(&self.opened),
-            active: read(&self.active),
+            active,
             refused_no_backend: read(&self.no_backend),
             refused_limit: read(&self.limit),
             refused_unreachable: read(&self.unreachable),
