@@ -69,7 +69,13 @@ mod tests {
         assert_eq!(ask("https://A.test:8443/x", &[]), found("A.test:8443", "a.test"));
         assert_eq!(ask("https://a.test./x", &["A.test."]), found("a.test.", "a.test"));
         assert_eq!(ask("/x", &["a.test"]), found("a.test", "a.test"));
-        for refused in [ask("https://a.test/", &["b.test"]), ask("/x", &["a", "a"]), ask("/x", &[]), ask("/x", &[""])] {
+        for refused in [
+            ask("https://a.test/", &["b.test"]),
+            ask("/x", &["a", "a"]),
+            ask("/x", &[]),
+            ask("/x", &[""]),
+            ask("/x", &["a:99999"]),
+        ] {
             assert!(matches!(refused, Err(Problem::Bad { .. })), "{refused:?}");
         }
     }

@@ -8,6 +8,9 @@ pub(in crate::http) fn normalise(authority: &[u8], host: &mut String) -> Result<
     if !port.iter().all(u8::is_ascii_digit) {
         return Err("the port in the host is not a number");
     }
+    if !port.is_empty() && std::str::from_utf8(port).ok().and_then(|port| port.parse::<u16>().ok()).is_none() {
+        return Err("the port in the host is above 65535");
+    }
     let name = name.strip_suffix(b".").unwrap_or(name);
     if name.is_empty() {
         return Err("the host is empty");

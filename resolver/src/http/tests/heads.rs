@@ -10,7 +10,7 @@ fn with(fields: &str) -> String {
 async fn two_hostnames_reach_two_backends() {
     let (one, two) = (Rig::new().await, Rig::new().await);
     one.route(&[("a.test", one.backend()), ("b.test", two.backend()), ("c.test", Backend::None("it left".into()))]);
-    for (host, backend) in [("A.test.", &one), ("b.TEST:1234", &two)] {
+    for (host, backend) in [("A.test.", &one), ("b.TEST:1234", &two), ("b.test:65535", &two), ("b.test:", &two)] {
         let mut client = one.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
         let mut served = backend.accept().await;
         assert!(read_head(&mut served).await.contains(&format!("Host: {host}\r\n")));
@@ -42,6 +42,9 @@ async fn malformed_and_ambiguous_requests_are_400_and_close_with_nothing_at_the_
         with("Host: b.test\r\n"),
         "GET http:///x HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned(),
         "GET http://:80/x HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned(),
+        "GET / HTTP/1.1\r\nHost: a.test:65536\r\n\r\n".to_owned(),
+        "GET / HTTP/1.1\r\nHost: a.test:99999999999999999999\r\n\r\n".to_owned(),
+        "GET http://a.test:99999/x HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned(),
         "GET http://u@a.test/x HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned(),
         with("X: a\x01\r\n"),
         with(&format!("Content-Length: 3\r\n{chunked}")),
