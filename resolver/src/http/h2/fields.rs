@@ -1,5 +1,6 @@
 //! Fields as they are passed on from and to HTTP/2 (proxy rules 11 and 12). Connection-specific fields are malformed there
 //! (RFC 9113 §8.2.2): the engine refuses them before a request gets here.
+use super::super::head::is_twin;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +33,7 @@ impl Truth {
     /// Makes a client's fields those of the request to the backend.
     pub(super) fn rewrite(&self, fields: &mut HeaderMap, authority: &str) {
         fields.remove(header::HOST);
-        FORWARDED.iter().for_each(|name| drop(fields.remove(*name)));
+        about_the_client(fields);
         meant_for_one_hop(fields);
         let (ip, port, scheme) = (self.ip, self.port, self.scheme);
         let node = if ip.is_ipv6() { format!("\"[{ip}]\"") } else { ip.to_string() };
@@ -63,11 +64,18 @@ pub(super) fn answer(fields: &mut HeaderMap) {
 
 /// Leaves in a trailer section what may come late: nothing that frames, routes or names the client.
 pub(super) fn late(fields: &mut HeaderMap) {
-    FORWARDED.iter().for_each(|name| drop(fields.remove(*name)));
+    about_the_client(fields);
     for name in [header::HOST, header::CONTENT_LENGTH, header::EXPECT, header::TE, LOOP] {
         fields.remove(name);
     }
     meant_for_one_hop(fields);
+}
+
+/// Takes out what says who the client is, and what may be read so.
+fn about_the_client(fields: &mut HeaderMap) {
+    let twins: Vec<HeaderName> = fields.keys().filter(|name| is_twin(name.as_str())).cloned().collect();
+    FORWARDED.iter().for_each(|name| drop(fields.remove(*name)));
+    twins.iter().for_each(|name| drop(fields.remove(name)));
 }
 
 /// Takes out what is meant for one connection alone.
@@ -106,6 +114,10 @@ mod tests {
             ("x-forwarded-for", "1.2.3.4"),
             ("forwarded", "for=1.2.3.4"),
             ("x-forwarded-host", "evil"),
+            ("x_forwarded_for", "1.2.3.4"),
+            ("x-real_ip", "1.2.3.4"),
+            ("content_length", "5"),
+            ("x_mine", "kept"),
             ("proxy-authorization", "secret"),
             ("te", "trailers"),
             ("cdn-loop", "other"),
@@ -119,6 +131,7 @@ mod tests {
             ("cdn-loop", "other"),
             ("cdn-loop", "me"),
             ("a", "b"),
+            ("x_mine", "kept"),
             ("x-forwarded-for", "127.0.0.9"),
             ("x-real-ip", "127.0.0.9"),
             ("x-forwarded-proto", "https"),

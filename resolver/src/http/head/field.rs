@@ -14,7 +14,7 @@ pub(super) enum Kind {
     ContentType,
     /// Meant for the next hop alone: removed.
     Hop,
-    /// Says who the client is: replaced by what is true.
+    /// Says who the client is, or may be read so: replaced by what is true.
     Forwarded,
     /// Marks of the hops that a request went through.
     Loop,
@@ -24,6 +24,9 @@ pub(super) enum Kind {
 
 /// By the name, whatever its case.
 pub(super) fn kind(name: &str) -> Kind {
+    if is_twin(name) {
+        return Kind::Forwarded;
+    }
     let is = |known: &str| name.eq_ignore_ascii_case(known);
     match name.len() {
         2 if is("te") => Kind::Te,
@@ -44,6 +47,12 @@ pub(super) fn kind(name: &str) -> Kind {
         6.. if name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("proxy-")) => Kind::Hop,
         _ => Kind::Other,
     }
+}
+
+/// Whether it is a field that a proxy answers for, but for underscores: programs that find fields as variables read
+/// `X_Forwarded_For` and `X-Forwarded-For` under one name.
+pub(in crate::http) fn is_twin(name: &str) -> bool {
+    name.contains('_') && !matches!(kind(&name.replace('_', "-")), Kind::Other | Kind::ContentType)
 }
 
 /// Whether a field may stand in a trailer section: nothing that frames, routes or names the client may come late.

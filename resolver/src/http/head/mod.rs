@@ -16,7 +16,7 @@ mod target;
 mod tests;
 mod write;
 
-pub(super) use field::is_kept_in_trailers;
+pub(super) use field::{is_kept_in_trailers, is_twin};
 pub(super) use forward::{Hop, True};
 pub(super) use host::normalise;
 pub(super) use request::{Request, is_grpc};

@@ -82,14 +82,20 @@ async fn what_is_for_one_hop_is_removed_both_ways_and_the_rest_is_kept() {
         .send(with(
             "Connection: x-secret\r\nX-Secret: gone\r\nProxy-Authorization: gone\r\nKeep-Alive: gone\r\nUpgrade: gone\r\n\
              TE: gone;q=1, trailers\r\nX-Forwarded-For: gone\r\nForwarded: gone\r\nX-Real-IP: gone\r\n\
-             Accept-Encoding: zstd\r\nx-MiXed: kept\r\n",
+             X_Forwarded_For: gone\r\nx-forwarded_PROTO: gone\r\nX_Real-IP: gone\r\nContent_Length: gone\r\n\
+             Transfer_Encoding: gone\r\nProxy_Authorization: gone\r\nX_Mine: kept\r\nAccept-Encoding: zstd\r\nx-MiXed: kept\r\n",
         ))
         .await;
     let mut backend = rig.accept().await;
     let head = read_head(&mut backend).await;
     assert!(!head.contains("gone"), "{head}");
-    for kept in ["Accept-Encoding: zstd\r\n", "x-MiXed: kept\r\n", "TE: trailers\r\n", "X-Forwarded-For: 127.0.0.1\r\n"]
-    {
+    for kept in [
+        "Accept-Encoding: zstd\r\n",
+        "x-MiXed: kept\r\n",
+        "X_Mine: kept\r\n",
+        "TE: trailers\r\n",
+        "X-Forwarded-For: 127.0.0.1\r\n",
+    ] {
         assert!(head.contains(kept), "{kept:?} in {head}");
     }
     write(
