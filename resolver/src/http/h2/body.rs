@@ -7,6 +7,7 @@ use http::HeaderMap;
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// A body that ended before its end.
@@ -64,7 +65,7 @@ pub(super) async fn pump(
 ) -> Result<(), Broken> {
     let result = data(from, to, moved, patience).await;
     if let Err(Broken::Source(why)) = result {
-        to.send_reset(why);
+        reset_behind(to, why, patience).await;
     }
     result
 }
@@ -152,6 +153,27 @@ pub(super) async fn send(
         to.send_data(piece, last).map_err(failed)?;
     }
     Ok(())
+}
+
+/// Resets the stream behind all that was sent on it: a reset drops what the engine has not written yet. A taker that lets
+/// nothing be written for as long as `patience` loses it.
+pub(super) async fn reset_behind(to: &mut SendStream<Bytes>, why: Reason, patience: Duration) {
+    // The engine drops a frame of no bytes when it has written it, which is after all others of the stream.
+    let (mark, written) = oneshot::channel::<()>();
+    if to.send_data(Bytes::from_owner(Mark { _written: mark }), false).is_ok() {
+        let _ = timeout(patience, unless_left(to, written)).await;
+    }
+    to.send_reset(why);
+}
+
+/// No bytes; whoever waits for its end learns of it.
+struct Mark {
+    _written: oneshot::Sender<()>,
+}
+impl AsRef<[u8]> for Mark {
+    fn as_ref(&self) -> &[u8] {
+        &[]
+    }
 }
 
 /// Ends the body with trailers; none that is left ends it as well.

@@ -57,6 +57,21 @@ impl Source {
         .await
     }
 
+    /// Adds to `pieces` what has come of a body; what follows it stays. The error says what is wrong with the chunks.
+    fn pieces(&mut self, body: &mut Body, pieces: &mut Vec<Bytes>) -> Result<(), &'static str> {
+        while !self.held.is_empty() {
+            let run = body.read(&self.held)?;
+            if run.len == 0 {
+                break;
+            }
+            let piece = self.held.split_to(run.len).freeze();
+            if run.pass {
+                pieces.push(piece);
+            }
+        }
+        Ok(())
+    }
+
     /// The next head, with how its body is framed and whether the connection goes on behind it.
     async fn head(&mut self, to_head: bool) -> Result<(Response<()>, Framing, bool), Failed> {
         let mut scan = Scan::default();
@@ -129,44 +144,53 @@ impl Answer<'_> {
         self.status = response.status().as_u16();
         self.tunnel = None;
         let mut body = Body::new(framing, Form::Parts);
-        let sent = self.respond.send_response(response, body.is_done()).map_err(|_| Failed::ClientLeft)?;
-        if !body.is_done() {
-            self.body(&mut body, sent).await?;
+        let nothing = body.is_done();
+        // While nothing of it is out, a body that is none is a page's matter.
+        let mut pieces = Vec::new();
+        self.source.pieces(&mut body, &mut pieces).map_err(Failed::malformed)?;
+        let sent = self.respond.send_response(response, nothing).map_err(|_| Failed::ClientLeft)?;
+        if !nothing {
+            self.body(&mut body, pieces, sent).await?;
         }
         Ok(persists)
     }
 
-    async fn body(&mut self, body: &mut Body, mut to: SendStream<Bytes>) -> Result<(), Failed> {
-        let result = self.pieces(body, &mut to).await;
+    async fn body(&mut self, body: &mut Body, first: Vec<Bytes>, mut to: SendStream<Bytes>) -> Result<(), Failed> {
+        let result = self.pieces(body, first, &mut to).await;
         self.entry.down(Seen::Count(usize::try_from(self.bytes_out).unwrap_or(usize::MAX)));
         if let Err(Failed::Broken(_)) = result {
             // Never a clean end of what is not whole (proxy rule 14).
-            to.send_reset(Reason::INTERNAL_ERROR);
+            body::reset_behind(&mut to, Reason::INTERNAL_ERROR, self.patience).await;
         }
         result
     }
 
-    async fn pieces(&mut self, body: &mut Body, to: &mut SendStream<Bytes>) -> Result<(), Failed> {
+    async fn pieces(
+        &mut self,
+        body: &mut Body,
+        mut pieces: Vec<Bytes>,
+        to: &mut SendStream<Bytes>,
+    ) -> Result<(), Failed> {
         let left = |_| Failed::ClientLeft;
+        let mut well = Ok(());
         loop {
+            for piece in pieces.drain(..) {
+                // Of a body that is over without more words there is one piece at most.
+                self.bytes_out += piece.len() as u64;
+                body::send(to, piece, body.is_done(), self.patience).await.map_err(left)?;
+            }
+            well.map_err(|why: &str| Failed::Broken(why.to_owned()))?;
+            if body.is_done() {
+                return Ok(());
+            }
             if let Some(section) = body.finish() {
                 return body::end(to, head1::trailers(&section)).map_err(left);
             }
-            if self.source.held.is_empty() {
-                self.more(body, to).await?;
-                if body.is_done() {
-                    return body::send(to, Bytes::new(), true, self.patience).await.map_err(left);
-                }
+            self.more(body, to).await?;
+            if body.is_done() {
+                return body::send(to, Bytes::new(), true, self.patience).await.map_err(left);
             }
-            let run = body.read(&self.source.held).map_err(|why| Failed::Broken(why.to_owned()))?;
-            let piece = self.source.held.split_to(run.len).freeze();
-            if run.pass && !piece.is_empty() {
-                self.bytes_out += piece.len() as u64;
-                body::send(to, piece, body.is_done(), self.patience).await.map_err(left)?;
-                if body.is_done() {
-                    return Ok(());
-                }
-            }
+            well = self.source.pieces(body, &mut pieces);
         }
     }
 
@@ -199,7 +223,7 @@ impl Answer<'_> {
                     }
                     Ok(_) => {}
                     Err(error) => {
-                        to.send_reset(Reason::CONNECT_ERROR);
+                        body::reset_behind(&mut to, Reason::CONNECT_ERROR, self.patience).await;
                         return Err(Failed::Broken(words(&error)));
                     }
                 }

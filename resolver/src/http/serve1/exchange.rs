@@ -270,11 +270,18 @@ impl<S: Client> Exchange<'_, S> {
                 write_response(&response, toward, self.answer.out());
                 let form = if self.facts.http11 { Form::Framed } else { Form::Data };
                 self.answer.begin_body(response.framing, form);
+                let (framing, persists) = (response.framing, response.persists);
+                self.progress.arrived.used(end);
+                // While nothing of it is out, a body that is none is a page's matter.
+                if let Err(Broken::Malformed(why)) = self.answer.gather(&mut self.progress.arrived) {
+                    return Err(self.malformed(why));
+                }
                 self.progress.status = status;
-                self.progress.framing = response.framing;
-                self.progress.far_persists = response.persists;
+                self.progress.framing = framing;
+                self.progress.far_persists = persists;
                 self.progress.client_stays = toward.stays;
                 self.progress.head_out = true;
+                return Ok(());
             }
         }
         self.progress.arrived.used(end);

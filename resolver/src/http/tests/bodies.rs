@@ -195,6 +195,22 @@ async fn a_backend_that_speaks_first_and_is_no_http_is_502_at_once() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_none_and_comes_with_its_head_is_502() {
+    let rig = Rig::new().await;
+    for body in ["zz\r\n", "\r\n", "5\nhello", "2\r\nabc\r\n0\r\n\r\n", "0\r\nno trailer\r\n\r\n"] {
+        let (mut client, mut backend, _) = rig.get().await;
+        let hints = "HTTP/1.1 103 Hints\r\n\r\n";
+        write(&mut backend, format!("{hints}HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}")).await;
+        let mut head = read_head(&mut client).await;
+        if head == hints {
+            head = read_head(&mut client).await;
+        }
+        assert!(head.starts_with("HTTP/1.1 502 Bad Gateway\r\n"), "{body:?}: {head}");
+        assert!(read_to(&mut client, "\n").await.contains("502"), "{body:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_without_a_length_ends_with_its_connection() {
     let rig = Rig::new().await;
     let (mut client, mut backend, _) = rig.get().await;

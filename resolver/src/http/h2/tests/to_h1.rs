@@ -203,6 +203,47 @@ async fn a_backend_that_dies_inside_an_answer_is_no_clean_end() {
 }
 
 #[tokio::test]
+async fn what_came_before_a_backend_died_comes_before_the_reset() {
+    for framing in ["Content-Length: 10\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n5\r\n"] {
+        let dies = backend(move |mut stream| async move {
+            head(&mut stream).await;
+            stream.write_all(format!("HTTP/1.1 200 OK\r\n{framing}").as_bytes()).await.unwrap();
+        })
+        .await;
+        let rig = Rig::start(&[("a.test", Protocol::Http1, dies)]).await;
+        for _ in 0..20 {
+            let mut client = rig.client().await;
+            let (response, _) = client.send_request(Request::get("http://a.test/").body(()).unwrap(), true).unwrap();
+            let mut body = soon(response).await.unwrap().into_body();
+            assert_eq!(soon(body.data()).await.unwrap().unwrap(), "half");
+            let error = loop {
+                match soon(body.data()).await.unwrap() {
+                    Ok(piece) => assert!(piece.is_empty(), "{piece:?}"),
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_none_and_comes_with_its_head_is_502() {
+    for body in ["zz\r\n", "\r\n", "2\r\nabc\r\n0\r\n\r\n"] {
+        let odd = backend(move |mut stream| async move {
+            head(&mut stream).await;
+            let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        })
+        .await;
+        let rig = Rig::start(&[("a.test", Protocol::Http1, odd)]).await;
+        let answer = soon(rig.get("http://a.test/")).await;
+        assert_eq!(answer.status, 502, "{body:?}");
+        assert!(answer.body.contains("its answer is malformed: a chunk"), "{}", answer.body);
+    }
+}
+
+#[tokio::test]
 async fn a_kept_connection_that_the_backend_closed_costs_no_request() {
     let connections = Arc::new(AtomicUsize::new(0));
     let count = connections.clone();

@@ -7,6 +7,7 @@ use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
 /// A backend that speaks HTTP/2; `script` gets each stream. Counts connections.
@@ -116,6 +117,65 @@ async fn resets_pass_with_their_reason() {
     stream.send_reset(Reason::CANCEL);
     soon(left.notified()).await;
     drop(response);
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = u32::try_from(payload.len()).unwrap().to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// Answers each stream with a head, data and a reset in one write.
+async fn answers_and_resets(mut stream: tokio::net::TcpStream) {
+    const DATA: u8 = 0;
+    const HEADERS: u8 = 1;
+    const RESET: u8 = 3;
+    const SETTINGS: u8 = 4;
+    const PING: u8 = 6;
+    const ACK: u8 = 1;
+    stream.read_exact(&mut [0; 24]).await.unwrap();
+    stream.write_all(&frame(SETTINGS, 0, 0, b"")).await.unwrap();
+    let mut head = [0; 9];
+    while stream.read_exact(&mut head).await.is_ok() {
+        let mut payload = vec![0; (usize::from(head[1]) << 8) | usize::from(head[2])];
+        stream.read_exact(&mut payload).await.unwrap();
+        let id = u32::from_be_bytes(head[5..].try_into().unwrap());
+        let answer = match (head[3], head[4]) {
+            (SETTINGS, 0) => frame(SETTINGS, ACK, 0, b""),
+            (PING, 0) => frame(PING, ACK, 0, &payload),
+            (HEADERS, _) => [
+                // `:status 200` of the static table, and the end of the fields.
+                frame(HEADERS, 4, id, &[0x88]),
+                frame(DATA, 0, id, b"half"),
+                frame(RESET, 0, id, &13u32.to_be_bytes()),
+            ]
+            .concat(),
+            _ => continue,
+        };
+        stream.write_all(&answer).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_came_before_a_reset_comes_before_the_reset() {
+    let one = backend(answers_and_resets).await;
+    let rig = Rig::start(&[("a.test", Protocol::H2c, one)]).await;
+    for _ in 0..20 {
+        let mut client = rig.client().await;
+        let (response, _) = client.send_request(Request::get("http://a.test/").body(()).unwrap(), true).unwrap();
+        let mut body = soon(response).await.unwrap().into_body();
+        assert_eq!(soon(body.data()).await.unwrap().unwrap(), "half");
+        let error = loop {
+            match soon(body.data()).await.unwrap() {
+                Ok(piece) => assert!(piece.is_empty(), "{piece:?}"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.reason(), Some(Reason::HTTP_1_1_REQUIRED));
+    }
 }
 
 #[tokio::test]
