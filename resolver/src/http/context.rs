@@ -3,8 +3,11 @@ use super::access::Observer;
 use super::config::Limits;
 use super::h2::Sessions;
 use super::head::Hop;
+use super::hostname;
 use super::own::Own;
+use super::page::Problem;
 use super::pool::Pool;
+use super::serve1::Scheme;
 use super::table::Routes;
 use crate::conn;
 use std::sync::Arc;
@@ -15,6 +18,9 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 /// After a hand-over: how long a client may still send one more request on a connection that was kept for it. Whoever is in
 /// the middle of its work is answered, and told to open another connection, instead of finding this one closed under it.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Hostnames that an unknown one is answered with.
+const KNOWN: usize = 20;
 
 /// Shared by all listeners and connections of a router.
 #[derive(Debug)]
@@ -61,6 +67,12 @@ impl HttpContext {
             drain: CancellationToken::new(),
             parted: CancellationToken::new(),
         }
+    }
+
+    /// What a client that reached us by `scheme` on `port` is told of a host that no service has.
+    pub(super) fn unknown_host(&self, asked: &str, scheme: Scheme, port: u16) -> Problem {
+        let index = hostname::url(scheme.as_str(), hostname::OWN, port);
+        Problem::UnknownHost { asked: asked.to_owned(), known: self.routes.load().known(KNOWN), index }
     }
 
     /// From now on a connection ends with the answer that it is about, and one without a request at once.

@@ -2,6 +2,7 @@
 //! the sockets.
 use super::framing::{Body, Form};
 use super::head::{Bounds, FIELDS, Hop, Refused, Request, Scan, True, normalise, write_request};
+use super::serve1::Scheme;
 use httparse::EMPTY_HEADER;
 
 const BOUNDS: Bounds = Bounds { bytes: 16 << 10, fields: FIELDS };
@@ -59,7 +60,7 @@ fn pass(bytes: &[u8], hop: &Hop, next: impl Fn(usize) -> usize) -> Result<Option
     normalise(request.authority, &mut host).map_err(Refused::Bad)?;
     let loopback = std::net::SocketAddr::from(([127, 0, 0, 1], 80));
     let mut out = Vec::new();
-    write_request(&request, &True::new(loopback, loopback, "http"), hop, &mut out);
+    write_request(&request, &True::new(loopback, loopback, Scheme::Http), hop, &mut out);
     let (mut body, mut data) = (Body::new(request.framing, Form::Framed), Vec::new());
     while !body.is_done() {
         let piece = bytes.get(used..come).unwrap_or_default();

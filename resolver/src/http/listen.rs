@@ -2,9 +2,10 @@
 use super::HttpContext;
 use super::door::Door;
 use super::h2::{self, Ends};
+use super::plain;
 use super::serve1::{self, Scheme};
 use super::socket::Socket;
-use super::tls::{Alpn, Tls};
+use super::tls::{Alpn, Tls, TlsProblem};
 use crate::conn::{Bound, Claim, Hold, describe_missing, listen, other_half};
 use std::future::poll_fn;
 use std::io;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -179,8 +180,17 @@ async fn connection(socket: Socket, ends: (SocketAddr, SocketAddr), scheme: Sche
 /// One connection from its handshake on.
 async fn secured(socket: Socket, (peer, local): (SocketAddr, SocketAddr), tls: &Arc<Tls>, shared: &Shared) {
     let (scheme, context) = (Scheme::Https, Arc::clone(&shared.context));
-    // Who is not served was told by the handshake.
-    let Ok(conn) = Box::pin(tls.accept(socket)).await else { return };
+    let until = Instant::now() + tls.hello;
+    let conn = match Box::pin(tls.accept(socket.clone())).await {
+        Ok(conn) => conn,
+        Err(TlsProblem::PlainHttp) => {
+            // One deadline for both: a client that has not asked by then is not answered.
+            let _ = timeout_at(until, plain::answer(socket, local.port(), tls, &context)).await;
+            return;
+        }
+        // Who is not served was told by the handshake.
+        Err(_) => return,
+    };
     let (stream, covered) = (conn.stream, Some(conn.covered));
     match conn.alpn {
         Alpn::H1 => Box::pin(serve1::serve(stream, peer, local, scheme, context, Vec::new(), covered)).await,

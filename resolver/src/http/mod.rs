@@ -2,7 +2,7 @@
 //! to 21).
 //!
 //! `listen` accepts, `serve1` leads one connection through its requests, `head` and `framing` read and write them, `upstream`
-//! and [`Pool`] reach backends. [`Routes`] is what a request is looked up in: one immutable [`Table`] of [`Site`]s, fed by
+//! and [`Pool`] reach backends, `plain` answers who speaks no TLS on its port. [`Routes`] is what a request is looked up in: one immutable [`Table`] of [`Site`]s, fed by
 //! `sites` from the mesh and the fleet. [`Index`] is the page of our own host, [`page`] makes the answers that are our own,
 //! [`Observer`] counts and logs what was answered.
 
@@ -25,6 +25,7 @@ mod listen;
 mod listening;
 mod own;
 pub mod page;
+mod plain;
 mod pool;
 mod router;
 mod serve1;

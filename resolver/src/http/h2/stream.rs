@@ -20,9 +20,6 @@ use http::{HeaderValue, Method, Request, header};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-/// Hostnames that a 404 names.
-const KNOWN: usize = 20;
-
 /// Leads it to its end.
 pub(super) async fn run(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, shared: Arc<Shared>) {
     let started = Instant::now();
@@ -95,9 +92,8 @@ fn route(request: &Request<()>, shared: &Shared) -> Result<Whose, Problem> {
     if shared.truth.is_looped(request.headers()) {
         return Err(Problem::Loop { host: asked.host });
     }
-    let unknown = |asked: Asked| {
-        Err(Problem::UnknownHost { asked: asked.host, known: ctx.routes.load().known(KNOWN), index: index(shared) })
-    };
+    let ends = &shared.ends;
+    let unknown = |asked: Asked| Err(ctx.unknown_host(&asked.host, ends.scheme, ends.local.port()));
     if hostname::is_reserved(&asked.host) {
         return match &ctx.own {
             Some(own) if asked.host == hostname::OWN => Ok(Whose::Own(Arc::clone(own), asked)),
@@ -108,11 +104,6 @@ fn route(request: &Request<()>, shared: &Shared) -> Result<Whose, Problem> {
         Some(site) => Ok(Whose::Site(site, asked)),
         None => unknown(asked),
     }
-}
-
-/// Where our own host is, as this client reaches it.
-fn index(shared: &Shared) -> String {
-    hostname::url(shared.ends.scheme.as_str(), hostname::OWN, shared.ends.local.port())
 }
 
 fn own_request(request: &Request<()>, asked: Asked) -> OwnRequest {

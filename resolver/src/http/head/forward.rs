@@ -1,4 +1,5 @@
 //! What is true about a client, in the fields that a backend reads it from (proxy rules 4 and 12).
+use crate::http::serve1::Scheme;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 
@@ -27,28 +28,28 @@ impl Hop {
 pub(in crate::http) struct True {
     bytes: Box<[u8]>,
     fields: usize,
-    scheme: &'static str,
+    scheme: Scheme,
     port: u16,
 }
 impl True {
-    pub(in crate::http) fn new(peer: SocketAddr, local: SocketAddr, scheme: &'static str) -> Self {
-        let (ip, port) = (peer.ip().to_canonical(), local.port());
+    pub(in crate::http) fn new(peer: SocketAddr, local: SocketAddr, scheme: Scheme) -> Self {
+        let (word, ip, port) = (scheme.as_str(), peer.ip().to_canonical(), local.port());
         let mut bytes = Vec::with_capacity(192);
         // Writing to memory does not fail.
         let _ = write!(
             bytes,
-            "X-Forwarded-For: {ip}\r\nX-Real-IP: {ip}\r\nX-Forwarded-Proto: {scheme}\r\nX-Forwarded-Port: {port}\r\n"
+            "X-Forwarded-For: {ip}\r\nX-Real-IP: {ip}\r\nX-Forwarded-Proto: {word}\r\nX-Forwarded-Port: {port}\r\n"
         );
         let fields = bytes.len();
         let _ = match ip {
-            IpAddr::V4(ip) => write!(bytes, "Forwarded: for={ip};proto={scheme};host=\""),
-            IpAddr::V6(ip) => write!(bytes, "Forwarded: for=\"[{ip}]\";proto={scheme};host=\""),
+            IpAddr::V4(ip) => write!(bytes, "Forwarded: for={ip};proto={word};host=\""),
+            IpAddr::V6(ip) => write!(bytes, "Forwarded: for=\"[{ip}]\";proto={word};host=\""),
         };
         Self { bytes: bytes.into(), fields, scheme, port }
     }
 
-    /// `http` or `https`, as the client reached us.
-    pub(in crate::http) fn scheme(&self) -> &'static str {
+    /// As the client reached us.
+    pub(in crate::http) fn scheme(&self) -> Scheme {
         self.scheme
     }
     /// The port that it reached.

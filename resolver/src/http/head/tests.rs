@@ -1,12 +1,13 @@
 use super::*;
 use crate::http::framing::Framing;
+use crate::http::serve1::Scheme;
 use httparse::EMPTY_HEADER;
 use proptest::prelude::*;
 
 const BOUNDS: Bounds = Bounds { bytes: 8192, fields: 100 };
 
 fn truth() -> True {
-    True::new("127.0.0.1:4000".parse().unwrap(), "127.0.0.1:8088".parse().unwrap(), "http")
+    True::new("127.0.0.1:4000".parse().unwrap(), "127.0.0.1:8088".parse().unwrap(), Scheme::Http)
 }
 
 /// What is made of the first head in `bytes`: what is sent on, or why not.

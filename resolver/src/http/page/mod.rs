@@ -73,6 +73,11 @@ pub enum Problem {
         /// Hostname.
         host: String,
     },
+    /// It came without TLS, and no certificate here is for the host.
+    NoCertificate {
+        /// Hostname.
+        host: String,
+    },
     /// The service has as many requests as it may have.
     TooMany {
         /// Which.

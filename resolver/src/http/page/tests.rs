@@ -33,6 +33,7 @@ fn every() -> Vec<Problem> {
         Problem::HeadTooLarge,
         Problem::Timeout,
         Problem::Misdirected { host: "x.test".into() },
+        Problem::NoCertificate { host: "x.test".into() },
         Problem::TooMany { service: "s".into() },
         Problem::Version,
         Problem::NoPage { path: "/x".into() },
@@ -99,6 +100,7 @@ fn no_form_repeats_markup_or_control_characters() {
         Problem::BadGateway { service: evil.clone(), address: evil.clone(), cause: evil.clone(), hop: Hop::Session },
         Problem::Loop { host: evil.clone() },
         Problem::Misdirected { host: evil.clone() },
+        Problem::NoCertificate { host: evil.clone() },
         Problem::TooMany { service: evil.clone() },
         Problem::NoPage { path: evil },
     ];

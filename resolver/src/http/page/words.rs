@@ -76,6 +76,13 @@ impl Words {
             )
             .facts(vec![("host", shown(host))])
             .next("open a connection of its own for that name"),
+            Problem::NoCertificate { host } => Self::new(
+                421,
+                "no_certificate",
+                format!("this is the port of HTTPS, and no certificate here is for {}", shown(host)),
+            )
+            .facts(vec![("host", shown(host))])
+            .next("ask for it in plain HTTP on the router's other port, or give it a certificate"),
             Problem::TooMany { service } => Self::new(
                 503,
                 "too_many_requests",

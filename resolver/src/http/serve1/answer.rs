@@ -38,13 +38,7 @@ impl<S: Client> Conn<S> {
 
     async fn send(&mut self, page: &Page, facts: Facts) -> Next {
         let stays = self.has_whole_body(facts) && facts.persists && !self.context.is_draining();
-        let headers = page.headers.iter().map(|(name, value)| (*name, value.as_str()));
-        let headers = std::iter::once(("Content-Type", page.content_type)).chain(headers);
-        let mut out = head(page.status, headers, &Length::Known(page.body.len()), facts, stays);
-        if !facts.is_head {
-            out.extend_from_slice(&page.body);
-        }
-        self.put(out, stays).await
+        self.put(bytes(page, facts, stays), stays).await
     }
 
     /// The index and what it loads.
@@ -155,6 +149,21 @@ impl<S: Client> Conn<S> {
         };
         self.context.observer.request(site, &done);
     }
+}
+
+/// A page as the last answer of a connection.
+pub(in crate::http) fn last(page: &Page, is_head: bool) -> Vec<u8> {
+    bytes(page, Facts { is_head, ..Facts::unread() }, false)
+}
+
+fn bytes(page: &Page, facts: Facts, stays: bool) -> Vec<u8> {
+    let headers = page.headers.iter().map(|(name, value)| (*name, value.as_str()));
+    let headers = std::iter::once(("Content-Type", page.content_type)).chain(headers);
+    let mut out = head(page.status, headers, &Length::Known(page.body.len()), facts, stays);
+    if !facts.is_head {
+        out.extend_from_slice(&page.body);
+    }
+    out
 }
 
 fn head<'a>(

@@ -15,9 +15,6 @@ use httparse::{EMPTY_HEADER, Header};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Hosts that an unknown one is answered with.
-const KNOWN: usize = 20;
-
 /// What a request wants.
 pub(super) enum Heard {
     /// An answer of ours.
@@ -110,8 +107,7 @@ impl<S: Client> Conn<S> {
     }
 
     fn unknown(&self, asked: &str) -> Problem {
-        let index = hostname::url(self.truth.scheme(), hostname::OWN, self.truth.port());
-        Problem::UnknownHost { asked: asked.to_owned(), known: self.context.routes.load().known(KNOWN), index }
+        self.context.unknown_host(asked, self.truth.scheme(), self.truth.port())
     }
 }
 

@@ -17,6 +17,8 @@ mod unread;
 mod upgrade;
 mod watch;
 
+pub(super) use answer::last;
+
 use super::HttpContext;
 use super::buffer::{self, Buffer};
 use super::head::{Bounds, Refused, Scan, True};
@@ -100,7 +102,7 @@ pub async fn serve<S: Client>(
         watch: Watch::default(),
         rest: None,
         peer,
-        truth: True::new(peer, local, scheme.as_str()),
+        truth: True::new(peer, local, scheme),
         covered,
         host: String::new(),
         accept: String::new(),

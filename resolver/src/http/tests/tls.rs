@@ -9,14 +9,19 @@ use tokio_rustls::client::TlsStream;
 
 /// A certificate for these names, self-made.
 pub(super) fn certificate(names: &[&str]) -> (Arc<Tls>, tempfile::TempDir) {
+    let (pair, dir) = pair_files(names);
+    let tls = Tls::load(TlsSettings { pair: Some(pair), ..TlsSettings::default() }).unwrap().unwrap();
+    (Arc::new(tls), dir)
+}
+
+fn pair_files(names: &[&str]) -> (PairFiles, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let made = rcgen::generate_simple_self_signed(names).unwrap();
     let pair = PairFiles { cert: dir.path().join("cert.pem"), key: dir.path().join("key.pem") };
     stado_fleet::disk::replace(&pair.cert, made.cert.pem().as_bytes()).unwrap();
     stado_fleet::disk::replace(&pair.key, made.signing_key.serialize_pem().as_bytes()).unwrap();
-    let tls = Tls::load(TlsSettings { pair: Some(pair), ..TlsSettings::default() }).unwrap().unwrap();
-    (Arc::new(tls), dir)
+    (pair, dir)
 }
 
 async fn secure(rig: &Rig) -> TlsStream<TcpStream> {
@@ -82,6 +87,57 @@ async fn an_authority_that_the_certificate_does_not_cover_is_421() {
     client.write_all(b"GET / HTTP/1.1\r\nHost: b.test\r\nConnection: close\r\n\r\n").await.unwrap();
     assert!(tls_head(&mut client).await.starts_with("HTTP/1.1 421 Misdirected Request\r\n"));
     rig.backend_was_left_alone().await;
+}
+
+#[tokio::test]
+async fn plain_http_on_the_tls_port_is_sent_to_https_or_told() {
+    let (tls, _dir) = certificate(&["a.test", "none.test"]);
+    let rig = Rig::over_tls(tls).await;
+    rig.route(&[("a.test", rig.backend()), ("b.test", rig.backend())]);
+    let port = rig.addr.port();
+    let to = |path: &str| format!("\r\nLocation: https://a.test:{port}{path}\r\n");
+    for (request, path) in [
+        ("GET /x?y=%20 HTTP/1.1\r\nHost: a.test\r\n\r\n", "/x?y=%20"),
+        ("GET / HTTP/1.1\r\nHost: A.test.:9\r\n\r\n", "/"),
+        ("GET http://a.test/z HTTP/1.1\r\nHost: other\r\n\r\n", "/z"),
+        ("HEAD / HTTP/1.0\r\nHost: a.test\r\n\r\n", "/"),
+    ] {
+        let answer = rig.ask(request).await;
+        assert!(answer.starts_with("HTTP/1.1 307 Temporary Redirect\r\n") && answer.contains(&to(path)), "{answer}");
+    }
+    // Nothing would be there.
+    let answer = rig.ask("GET / HTTP/1.1\r\nHost: c.test\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n") && answer.contains("c.test"), "{answer}");
+    assert!(answer.contains("known here: a.test, b.test\n") && !answer.contains("Location"), "{answer}");
+    let answer = rig.ask("GET / HTTP/1.1\r\nHost: none.test\r\nAccept: application/json\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 404 ") && answer.contains("\"code\":\"unknown_host\""), "{answer}");
+    let answer = rig.ask("GET / HTTP/1.1\r\nHost: stado.localhost\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    let answer = rig.ask("GET / HTTP/1.1\r\nHost: b.test\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 421 Misdirected Request\r\n") && answer.contains("b.test"), "{answer}");
+    for request in [
+        "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\nabc",
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a.test\r\nHost: b.test\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a@b/\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a.test:99999\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\n",
+    ] {
+        let answer = rig.ask(request).await;
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{request:?}: {answer}");
+        assert!(answer.ends_with("\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"), "{answer}");
+    }
+    rig.backend_was_left_alone().await;
+}
+
+#[tokio::test]
+async fn a_head_without_tls_has_the_deadline_of_the_hello() {
+    let (pair, _dir) = pair_files(&["a.test"]);
+    let hello = std::time::Duration::from_millis(300);
+    let tls = Tls::load(TlsSettings { pair: Some(pair), hello, ..TlsSettings::default() }).unwrap().unwrap();
+    let rig = Rig::over_tls(Arc::new(tls)).await;
+    let mut client = rig.send("GET / HTTP/1.1\r\n").await;
+    assert_eq!(text(read_all(&mut client).await.unwrap_or_default()), "");
 }
 
 #[tokio::test]

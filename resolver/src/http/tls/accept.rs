@@ -1,7 +1,7 @@
 //! One connection from its first byte to the end of its handshake.
 use super::names::CertNames;
 use super::problem::TlsProblem;
-use super::{Tls, alert, plain};
+use super::{Tls, alert};
 use jiff::Timestamp;
 use stado_fleet::fault::{Blame, Faulty};
 use std::sync::{Arc, PoisonError};
@@ -53,8 +53,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 const LINES: usize = 64;
 
 impl Tls {
-    /// Leads a connection through its handshake, within one total deadline. Plain HTTP is answered here: a redirect for
-    /// what may be asked again, else 400. `local` of the stream decides what a client without a name is shown.
+    /// Leads a connection through its handshake, within one total deadline. Of one that speaks plain HTTP nothing is read.
+    /// `local` of the stream decides what a client without a name is shown.
     pub async fn accept<S: Wire>(self: &Arc<Self>, stream: S) -> Result<TlsConn<S>, TlsProblem> {
         let done = timeout(self.hello, self.handshake(stream)).await;
         let done = done.unwrap_or(Err(TlsProblem::Slow(self.hello)));
@@ -84,10 +84,7 @@ impl Tls {
         match stream.tcp().peek(&mut first).await? {
             0 => return Err(TlsProblem::Left),
             _ if first == [HANDSHAKE] => {}
-            _ if first.iter().all(u8::is_ascii_alphabetic) => {
-                plain::answer(stream).await;
-                return Err(TlsProblem::PlainHttp);
-            }
+            _ if first.iter().all(u8::is_ascii_alphabetic) => return Err(TlsProblem::PlainHttp),
             _ => return Err(TlsProblem::NotTls),
         }
         let local = stream.tcp().local_addr()?.ip();

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`Tls::load`] reads what is configured, `accept` leads one connection from its first byte to a
 //! [`TlsConn`], `choose` finds the certificate for a name, `shelf` keeps one pair of files current, [`authority`] makes
-//! certificates for local names on demand, `plain` answers those who did not speak TLS.
+//! certificates for local names on demand.
 
 mod accept;
 mod alert;
@@ -13,7 +13,6 @@ mod identity;
 mod names;
 mod pair;
 mod pem;
-mod plain;
 mod problem;
 mod shelf;
 mod stamp;
@@ -68,7 +67,7 @@ impl Default for TlsSettings {
 pub struct Tls {
     shelves: Vec<Shelf>,
     authority: Option<AuthorityShelf>,
-    hello: Duration,
+    pub(super) hello: Duration,
     looked: Mutex<Instant>,
     /// Lines of the log of the last minute.
     told: Mutex<HashMap<String, Instant>>,

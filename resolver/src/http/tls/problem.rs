@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A connection that ended before its first request. The client has been told in TLS or in HTTP where it could be.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsProblem {
-    /// The first byte was not that of a handshake but of an HTTP request, which was answered.
+    /// The first byte was not that of a handshake but of an HTTP request; it has not been read.
     #[error("an HTTP request came to the HTTPS port")]
     PlainHttp,
     /// The first byte was neither.

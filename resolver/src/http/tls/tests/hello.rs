@@ -11,23 +11,12 @@ async fn rig() -> (tempfile::TempDir, Rig) {
 }
 
 #[tokio::test]
-async fn plain_http_on_the_tls_port_is_sent_to_https_or_told() {
-    let (_dir, rig) = rig().await;
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let answer = text(rig.raw(b"GET /x?y HTTP/1.1\r\nHost: a.test:8443\r\n\r\n").await);
-    assert!(answer.starts_with("HTTP/1.1 307 "), "{answer}");
-    assert!(answer.contains("\r\nLocation: https://a.test:8443/x?y\r\n"), "{answer}");
-    rig.problem("an HTTP request came to the HTTPS port").await;
-    let answer = text(rig.raw(b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\nabc").await);
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-    assert!(answer.ends_with("\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"), "{answer}");
-}
-
-#[tokio::test]
 async fn what_is_neither_tls_nor_http_is_closed() {
     let (_dir, rig) = rig().await;
     assert!(rig.raw(b"\0\x01\x02").await.is_empty());
     rig.problem("neither TLS nor HTTP").await;
+    assert!(rig.raw(b"GET / HTTP/1.1\r\n\r\n").await.is_empty());
+    rig.problem("an HTTP request came to the HTTPS port").await;
     drop(TcpStream::connect(rig.addr).await.unwrap());
     rig.problem("left before its first byte").await;
     assert_eq!(rig.ask("a.test").await.unwrap(), "a.test h1 a.test");
@@ -39,7 +28,7 @@ async fn a_hello_has_one_total_deadline_however_it_trickles() {
     let hello = Duration::from_millis(300);
     let more = vec![pair(dir.path(), "a", &["a.test"])];
     let rig = Rig::start(TlsSettings { more, hello, ..TlsSettings::default() }).await;
-    for first in [&b""[..], &[22, 3, 1, 1, 0], b"GET / HTTP/1.1\r\n"] {
+    for first in [&b""[..], &[22, 3, 1, 1, 0]] {
         let mut tcp = TcpStream::connect(rig.addr).await.unwrap();
         tcp.write_all(first).await.unwrap();
         let trickle = async {
