@@ -31,13 +31,13 @@ impl Machine {
         self.home.stado(&["fleet", "init", "--name", "tower", "--address", &gate, "--gate", &gate, "--json"])
     }
 
-    fn invite(&self, args: &[&str]) -> String {
+    pub fn invite(&self, args: &[&str]) -> String {
         let made = self.home.stado(&[&["fleet", "invite"], args].concat()).ok();
         assert!(made.stderr.contains("run `stado fleet join` there and paste this line"), "{}", made.stderr);
         made.stdout
     }
 
-    fn join(&self, name: &str, invitation: &str, more: &[&str]) -> Run {
+    pub fn join(&self, name: &str, invitation: &str, more: &[&str]) -> Run {
         let args = [&["fleet", "join", "--name", name, "--json"], more].concat();
         run_with(&mut self.home.command(STADO, &args), invitation.as_bytes())
     }

@@ -35,6 +35,7 @@ mod hand_over;
 mod host_story;
 mod inventory_story;
 mod joining_story;
+mod json_schemas;
 mod kill_story;
 mod languages_story;
 mod life_story;

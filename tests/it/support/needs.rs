@@ -24,6 +24,7 @@ pub fn met(need: &str) -> bool {
         "postgres" => postgres::programs().is_none().then(|| "no initdb".to_owned()),
         "docker" => docker::usable().err(),
         "python3-h2" => python_with("h2.connection, hyperframe"),
+        "python3-jsonschema" => python_with("jsonschema"),
         "python3-websocket" => python_with("websocket"),
         "strace" => super::strace::usable().err(),
         other => program(other).is_none().then(|| format!("no {other}")),
