@@ -9,6 +9,11 @@ use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// Keys, as WebDriver writes them.
+pub const TAB: &str = "\u{e004}";
+pub const ENTER: &str = "\u{e007}";
+pub const ESCAPE: &str = "\u{e00c}";
+
 /// A browser in a home, with a profile of its own. It ends with this value.
 pub struct Browser {
     session: String,
@@ -33,7 +38,8 @@ impl Browser {
             args.push("--no-sandbox");
         }
         let options = json!({ "binary": program("chromium").unwrap(), "args": args });
-        let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
+        let all = json!({ "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } });
+        let wanted = json!({ "capabilities": { "alwaysMatch": all } });
         let made = call(port.port(), "POST", "/session", Some(&wanted)).unwrap_or_else(|e| panic!("no browser: {e}"));
         let session = format!("/session/{}", made["sessionId"].as_str().unwrap());
         Self { session, port, _driver: driver }
@@ -64,6 +70,28 @@ impl Browser {
             assert!(Instant::now() < end, "{script}\nwanted {wanted}\n    is {shown}");
             sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Types on the keyboard, wherever the focus is.
+    pub fn press(&self, keys: &str) {
+        let key = |key: char| ["keyDown", "keyUp"].map(|way| json!({ "type": way, "value": key.to_string() }));
+        let actions: Vec<Value> = keys.chars().flat_map(key).collect();
+        let keyboard = json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] });
+        self.post("actions", &keyboard).unwrap_or_else(|e| panic!("{keys:?}: {e}"));
+    }
+
+    /// A command of the browser's own protocol, for what a person sets outside the page.
+    pub fn devtools(&self, command: &str, params: &Value) {
+        let all = json!({ "cmd": command, "params": params });
+        self.post("goog/cdp/execute", &all).unwrap_or_else(|e| panic!("{command}: {e}"));
+    }
+
+    /// Nothing in its console is an error.
+    #[track_caller]
+    pub fn complains_of_nothing(&self) {
+        let log = self.post("se/log", &json!({ "type": "browser" })).unwrap();
+        let errors: Vec<&Value> = log.as_array().unwrap().iter().filter(|line| line["level"] == "SEVERE").collect();
+        assert!(errors.is_empty(), "{errors:?}");
     }
 
     /// The window as a PNG.

@@ -104,9 +104,11 @@
     line.append(name, state, address(row), place, since, traffic(entry), error);
     line.dataset.id = row.id;
     // What a person is on stays under their fingers.
-    const focused = entry.line && entry.line.contains(document.activeElement) && document.activeElement.tagName;
-    if (entry.line) entry.line.replaceWith(line);
-    if (focused) { const same = line.querySelector(focused); if (same) same.focus(); }
+    const stops = (of) => [...of.querySelectorAll('a, button')];
+    const focused = entry.line ? stops(entry.line).indexOf(document.activeElement) : -1;
+    if (entry.line) { line.hidden = entry.line.hidden; entry.line.replaceWith(line); }
+    const same = focused < 0 ? undefined : stops(line)[focused];
+    if (same) same.focus({ preventScroll: true });
     entry.line = line;
   };
 
@@ -134,7 +136,8 @@
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const { now, line } of rows.values()) {
       const text = [now.name, now.consumer, now.address, now.place, now.state, now.reason].join(' ').toLowerCase();
-      line.hidden = !words.every((word) => text.includes(word));
+      const hidden = !words.every((word) => text.includes(word));
+      if (line.hidden !== hidden) line.hidden = hidden;
     }
   };
 
@@ -203,7 +206,10 @@
   });
   // Rates fall to nothing and times go on also where no event comes.
   setInterval(() => {
-    for (const node of document.querySelectorAll('#rows time')) node.textContent = ago(node.dateTime);
+    for (const node of document.querySelectorAll('#rows time')) {
+      const text = ago(node.dateTime);
+      if (node.textContent !== text) node.textContent = text;
+    }
     for (const entry of rows.values()) {
       if (entry.before && Date.now() - entry.seen > 2500) { entry.before = null; draw(entry); }
     }
