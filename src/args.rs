@@ -72,6 +72,7 @@ pub enum StadoCommand {
     #[command(subcommand)]
     Resolver(ResolverCommand),
     /// The same as `resolver serve` (with --resolver)
+    #[command(after_help = resolver::API_BIND)]
     Serve(Box<CombinedServe>),
     /// Begin a fleet, let hosts in, join one, leave it
     #[command(subcommand)]

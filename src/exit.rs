@@ -21,6 +21,8 @@ pub struct Failure {
     pub blame: Blame,
     /// Decides the exit code.
     pub class: Class,
+    /// Whether the same command may succeed later as it stands.
+    pub retry_helps: bool,
 }
 
 /// What every verb returns.
@@ -29,7 +31,12 @@ pub type Verb = Result<Outcome, Failure>;
 impl Failure {
     /// A failure of any class.
     pub fn new(class: Class, blame: Blame, message: impl Into<String>) -> Self {
-        Self { message: message.into(), blame, class }
+        Self { message: message.into(), blame, class, retry_helps: class.retry_helps() }
+    }
+    /// The same, of something that others bring to an end: the command is worth another try as it stands.
+    #[must_use]
+    pub fn until_it_ends(self) -> Self {
+        Self { retry_helps: true, ..self }
     }
     /// The command line is wrong: exit 2.
     pub fn usage(message: impl Into<String>) -> Self {
@@ -55,7 +62,8 @@ impl Failure {
 
 impl<E: Faulty> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { message: error.to_string(), blame: error.blame(), class: error.class() }
+        let (blame, class, retry_helps) = (error.blame(), error.class(), error.retry_helps());
+        Self { message: error.to_string(), blame, class, retry_helps }
     }
 }
 
@@ -107,7 +115,7 @@ pub fn classification(failure: &Failure) -> String {
         Blame::Caller | Blame::Credentials => "your request or credentials",
         Blame::ThisHost | Blame::Remote | Blame::Service | Blame::Stado => "our failure",
     };
-    let retry = if failure.class.retry_helps() { "retry later" } else { "retrying will not help" };
+    let retry = if failure.retry_helps { "retry later" } else { "retrying will not help" };
     format!("{summary} — {blame} [{}]; {retry}", failure.class.code())
 }
 
@@ -141,5 +149,19 @@ mod tests {
         assert!(line.ends_with("— our failure [infra_down]; retry later"), "{line}");
         let line = classification(&Failure::usage("x"));
         assert!(line.ends_with("— your request or credentials [refused]; retrying will not help"), "{line}");
+        let line = classification(&Failure::refused("another one is at work").until_it_ends());
+        assert!(line.ends_with("[refused]; retry later"), "{line}");
+    }
+
+    #[test]
+    fn what_the_client_library_calls_worth_another_try_is_worth_one_here() {
+        let api = |status, code: &str| {
+            let error = crate::client::Error::Api { status, code: code.into(), message: "x".into() };
+            classification(&error.into())
+        };
+        for line in [api(404, "service_not_found"), api(409, "name_conflict"), api(503, "port_exhausted")] {
+            assert!(line.ends_with("; retry later"), "{line}");
+        }
+        assert!(api(400, "invalid_name").ends_with("; retrying will not help"));
     }
 }

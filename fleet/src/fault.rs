@@ -108,8 +108,13 @@ impl Class {
 pub trait Faulty: std::error::Error {
     /// Who has to act.
     fn blame(&self) -> Blame;
-    /// Which class of failure; decides the exit code and the retry advice.
+    /// Which class of failure; decides the exit code.
     fn class(&self) -> Class;
+    /// Whether the same request may succeed later without whoever made it changing it. An error that knows more than its class
+    /// says it.
+    fn retry_helps(&self) -> bool {
+        self.class().retry_helps()
+    }
 }
 
 impl Faulty for crate::name::NameError {

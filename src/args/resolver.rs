@@ -1,10 +1,16 @@
 use super::MeshFlags;
 use clap::{Args, Subcommand, ValueEnum};
 
+/// Where a port is set that no flag sets.
+pub(super) const API_BIND: &str = "The resolution API has no flag: it listens at `api_bind` of ~/.stado/config.json, else at \
+     `service_resolver.api_bind` of this host in the registry, else on 127.0.0.1:17600. `stado resolver api-reassign` moves the \
+     registry's.";
+
 /// `stado resolver …`.
 #[derive(Debug, Subcommand)]
 pub enum ResolverCommand {
     /// Run the daemon of this host until it is told to stop
+    #[command(after_help = API_BIND)]
     Serve(Box<ResolverServe>),
     /// Stop the resolver of this home: open streams may end first, a second stop ends them
     Stop(LifeArgs),

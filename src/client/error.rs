@@ -94,4 +94,8 @@ impl Faulty for Error {
             },
         }
     }
+
+    fn retry_helps(&self) -> bool {
+        self.may_pass()
+    }
 }

@@ -10,6 +10,7 @@ mod host;
 mod inherited;
 mod layers;
 mod mesh;
+mod near;
 mod objects;
 mod store;
 
@@ -22,6 +23,7 @@ pub use host::HostConfig;
 pub(crate) use inherited::inherited;
 pub use layers::{Layers, Setting, Source};
 pub use mesh::{MeshLayers, MeshSettings};
+pub(crate) use near::nearest;
 pub(crate) use objects::{ObjectFlags, address, object_config, object_role, pair};
 
 use stado_fleet::fault::{Blame, Class, Faulty};

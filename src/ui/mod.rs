@@ -72,11 +72,16 @@ pub fn failure(voice: Voice, failure: &Failure) {
 }
 
 /// Prints what clap has to say: help and versions to standard output, mistakes to standard error in this binary's voice.
-/// Returns whether it was help.
+/// Returns whether that was all that was asked for. A line that ends before its verb gets the help too, as what it is: no error,
+/// and nothing done.
 pub fn clap(voice: Voice, error: &clap::Error) -> bool {
     if !error.use_stderr() {
         let _ = error.print();
         return true;
+    }
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = print(&error.render().to_string());
+        return false;
     }
     let text = error.render().to_string();
     let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();

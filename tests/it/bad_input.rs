@@ -194,3 +194,55 @@ fn usage_errors_end_with_2_and_say_what_is_allowed() {
         assert!(!run.stderr.is_empty() && run.stdout.is_empty(), "{args:?}: {}", run.stderr);
     }
 }
+
+#[test]
+fn a_line_that_ends_before_its_verb_is_given_the_help_and_no_error() {
+    let home = Home::new();
+    for (run, code, usage) in [
+        (home.stado(&[]), 2, "Usage: stado "),
+        (home.stado(&["service"]), 2, "Usage: stado service "),
+        (home.devmesh(&[]), 1, "Usage: devmesh "),
+    ] {
+        let run = run.exits(code);
+        assert!(run.stdout.contains(usage), "{}", run.stdout);
+        assert_eq!(run.stderr, "");
+    }
+    assert!(
+        home.stado(&["resolver", "serve", "--help"])
+            .ok()
+            .stdout
+            .contains("The resolution API has no flag: it listens at ")
+    );
+}
+
+#[test]
+fn a_name_or_a_backend_with_a_slip_is_refused_with_what_was_meant() {
+    let home = Home::new();
+    let port_alone = refused(&home, 2, &["service", "register", "--name", "web", "--backend", "3000"]);
+    has(&port_alone, &["invalid Backend \"3000\"", "host:port on loopback, such as --backend 127.0.0.1:3000"]);
+    let _daemon = home.start("devmeshd", crate::support::home::DEVMESHD, &["serve"]);
+    wait_until("the daemon answers", PATIENCE, || home.devmesh(&["health"]).code == 0);
+    let backend = echo("x").to_string();
+    let register = ["register", "--name", "checkout.db", "--backend", &backend, "--once", "--ttl", "3"];
+    home.devmesh(&register).ok();
+    for args in [
+        &["service", "resolve", "chekout.db"] as &[&str],
+        &["service", "inspect", "chekout.db"],
+        &["service", "connections", "chekout.db"],
+        &["service", "forget", "chekout.db"],
+        &["service", "pin", "chekout.db", "--port", "1"],
+    ] {
+        let told = refused(&home, 1, args);
+        has(&told, &["service_not_found: service chekout.db is unknown; did you mean checkout.db? "]);
+        has(&told, &["`stado service directory connect chekout.db` finds one of the fleet"]);
+    }
+
+    // Whoever waits for its producer is not told that waiting is of no use.
+    wait_until("its lease has run out", PATIENCE, || {
+        home.stado(&["service", "resolve", "checkout.db", "--raw"]).code == 1
+    });
+    for args in [&["service", "resolve", "checkout.db", "--raw"], &["service", "resolve", "later", "--raw"]] {
+        let run = home.stado(args).exits(1);
+        assert!(run.stderr.trim_end().ends_with("; retry later"), "{}", run.stderr);
+    }
+}

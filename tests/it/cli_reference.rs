@@ -40,6 +40,9 @@ fn write_command(page: &mut String, command: &Command, path: &str, top: bool) {
     } else if verbs.is_empty() {
         write!(page, "\n### {path}\n\n{about}.\n\n```\n{path}{}\n```\n", usage(command)).unwrap();
         write_arguments(page, "", command.get_arguments().filter(|arg| !arg.is_global_set()));
+        if let Some(more) = command.get_after_help() {
+            write!(page, "\n{more}\n").unwrap();
+        }
     }
     for verb in verbs {
         write_command(page, verb, &format!("{path} {}", verb.get_name()), false);

@@ -44,7 +44,7 @@ struct Local {
 
 async fn mesh(daemon: &DaemonArgs, env: &Env, name: &str) -> Result<Local, Failure> {
     let api = service::api(daemon, env)?;
-    let found = api.inspect(name).await?;
+    let found = service::known(&api, name, api.inspect(name).await).await?;
     let (scheme, frontend) = match found.kind.as_str() {
         "http" => (Scheme::Http, expose(&api, name).await?),
         _ => (Scheme::Tcp, found.frontend.clone()),

@@ -90,7 +90,8 @@ fn misplaced(look: &Look, addr: SocketAddr, why: String) -> String {
 
 /// What a placement transaction means for who asks.
 fn refused_until_then(failure: Failure) -> Failure {
-    Failure { message: format!("{}; every adapter for it refuses connections until then", failure.message), ..failure }
+    let message = format!("{}; every adapter for it refuses connections until then", failure.message);
+    Failure { message, ..failure }.until_it_ends()
 }
 
 /// An adapter has no port to give out: the resolver that runs has said why.

@@ -54,7 +54,8 @@ pub(super) fn alone(stado_home: &Path) -> Result<Lock, Failure> {
             Err(Failure::refused(format!(
                 "another placement transaction is active: {which}; {who} is at work on it on this host, see `stado placement \
                  status`"
-            )))
+            ))
+            .until_it_ends())
         }
     }
 }

@@ -142,6 +142,6 @@ fn named(document: &Document, profile: &str) -> Result<Profile, PlacementError> 
 
 /// A verb's failure as a step's.
 pub(super) fn lost(failure: Failure) -> PlacementError {
-    let Failure { message, blame, class } = failure;
+    let Failure { message, blame, class, .. } = failure;
     PlacementError { sentence: message, blame, class, uncertain: false }
 }

@@ -1,4 +1,4 @@
-use super::daemon;
+use super::{daemon, known};
 use crate::args::ConnectionsArgs;
 use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
@@ -10,7 +10,8 @@ const COLUMNS: [&str; 9] =
 
 /// `service connections`: who is connected to one service, who was, and what was refused.
 pub(crate) async fn connections(args: ConnectionsArgs, env: &Env) -> Verb {
-    let list = daemon::api(&args.daemon, env)?.connections(&args.name).await?;
+    let api = daemon::api(&args.daemon, env)?;
+    let list = known(&api, &args.name, api.connections(&args.name).await).await?;
     if args.json {
         let value = serde_json::to_value(&list).map_err(|e| Failure::here(format!("cannot render the answer: {e}")))?;
         ui::json(&value)?;

@@ -77,7 +77,7 @@ fn single<'r>(name: &str, rows: &[&'r Standing]) -> Result<&'r Standing, Failure
     };
     if row.address.is_empty() {
         let why = if row.reason.is_empty() { "no address" } else { &row.reason };
-        return Err(Failure::here(format!("service {name} has no address now: {why}")));
+        return Err(Failure::here(format!("service {name} has no address now: {why}")).until_it_ends());
     }
     Ok(row)
 }

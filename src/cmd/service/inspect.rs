@@ -1,4 +1,4 @@
-use super::daemon;
+use super::{daemon, known};
 use crate::args::NamedArgs;
 use crate::config::Env;
 use crate::exit::{Outcome, Verb};
@@ -10,7 +10,8 @@ const COLUMNS: [&str; 9] =
 
 /// `services inspect`: what stands behind one service.
 pub(crate) async fn inspect(args: NamedArgs, env: &Env) -> Verb {
-    let found = daemon::api(&args.daemon, env)?.inspect(&args.name).await?;
+    let api = daemon::api(&args.daemon, env)?;
+    let found = known(&api, &args.name, api.inspect(&args.name).await).await?;
     let rows = Rows::new(&COLUMNS).with([
         found.name,
         found.kind,

@@ -10,6 +10,7 @@ mod manage;
 mod register;
 mod resolve;
 mod run;
+mod unknown;
 mod variables;
 mod wait;
 
@@ -24,4 +25,5 @@ pub(crate) use manage::{forget, pin, rename};
 pub(crate) use register::register;
 pub(crate) use resolve::resolve;
 pub(crate) use run::run;
+pub(crate) use unknown::known;
 pub(crate) use wait::wait;

@@ -24,7 +24,7 @@ fn options(args: &RegisterArgs, env: &Env) -> Result<RegistrationOptions, Failur
     if !(3..=3600).contains(&args.ttl) {
         return Err(Failure::usage("ttl_seconds must be between 3 and 3600"));
     }
-    Ok(RegistrationOptions {
+    let options = RegistrationOptions {
         kind,
         app_protocol: Some(args.app_protocol.clone()).filter(|text| !text.is_empty()),
         http_host: Some(args.http_host.clone()).filter(|text| !text.is_empty()),
@@ -33,7 +33,28 @@ fn options(args: &RegisterArgs, env: &Env) -> Result<RegistrationOptions, Failur
         manual: true,
         socket: Some(daemon::socket(&args.daemon, env)),
         ..RegistrationOptions::new(args.name.clone(), args.backend.clone())
-    })
+    };
+    match options.request() {
+        Err(error) if address(&args.backend).is_none() => Err(Failure::usage(format!(
+            "{error}: --backend is where the service listens now, host:port on loopback, such as --backend {}",
+            corrected(&args.backend).as_deref().unwrap_or("127.0.0.1:3000")
+        ))),
+        _ => Ok(options),
+    }
+}
+
+/// The text, when it can be sent as a backend.
+fn address(text: &str) -> Option<&str> {
+    RegistrationOptions::new("any", text).request().is_ok().then_some(text)
+}
+
+/// What was probably meant: a port alone, a URL, an IPv6 address without brackets.
+fn corrected(text: &str) -> Option<String> {
+    let bare = text.trim().rsplit("://").next()?.split('/').next()?;
+    let port = bare.strip_prefix(':').unwrap_or(bare);
+    let bracketed = bare.rsplit_once(':').map(|(host, port)| format!("[{host}]:{port}"));
+    let tries = [Some(bare.to_owned()), Some(format!("127.0.0.1:{port}")), bracketed];
+    tries.into_iter().flatten().find(|text| address(text).is_some())
 }
 
 async fn once(args: &RegisterArgs, options: RegistrationOptions, env: &Env) -> Verb {
@@ -83,5 +104,24 @@ fn tell(handle: &client::Handle, state: &State) {
         State::Retrying { error, since } => ui::note(format_args!("not renewed since {since}, trying on: {error}")),
         State::Conflict { error, since } => ui::note(format_args!("name taken since {since}, trying on: {error}")),
         State::Closed => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::corrected;
+
+    #[test]
+    fn a_backend_that_is_nearly_one_is_written_as_it_has_to_be() {
+        for (given, meant) in [
+            ("3000", Some("127.0.0.1:3000")),
+            (":3000", Some("127.0.0.1:3000")),
+            ("http://localhost:3000/", Some("localhost:3000")),
+            ("::1:80", Some("[::1]:80")),
+            ("localhost", None),
+            ("127.0.0.1:70000", None),
+        ] {
+            assert_eq!(corrected(given).as_deref(), meant, "{given}");
+        }
     }
 }

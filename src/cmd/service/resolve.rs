@@ -1,4 +1,4 @@
-use super::daemon;
+use super::{daemon, known};
 use crate::args::ResolveArgs;
 use crate::client::{Api, Error};
 use crate::config::{Env, parse_duration};
@@ -16,7 +16,7 @@ const POLL: Duration = Duration::from_millis(250);
 pub(crate) async fn resolve(args: ResolveArgs, env: &Env) -> Verb {
     let api = daemon::api(&args.daemon, env)?;
     let service = match &args.wait {
-        None => api.resolve(&args.name).await?,
+        None => known(&api, &args.name, api.resolve(&args.name).await).await?,
         Some(text) => {
             let limit =
                 parse_duration(text).ok_or_else(|| Failure::usage(format!("invalid --wait duration {text:?}")))?;
@@ -47,7 +47,7 @@ pub(super) fn address(service: &Service) -> Result<String, Failure> {
         endpoint if !endpoint.is_empty() => Ok(endpoint),
         _ => {
             let why = service.note.as_deref().unwrap_or("no address");
-            Err(Failure::here(format!("service {} is {} and has {why}", service.name, service.status)))
+            Err(Failure::here(format!("service {} is {} and has {why}", service.name, service.status)).until_it_ends())
         }
     }
 }
@@ -64,6 +64,7 @@ pub(super) fn unavailable(service: &Service) -> Failure {
             None => format!("service {} has no registered backend (status {})", service.name, service.status),
         },
     )
+    .until_it_ends()
 }
 
 /// Asks until the service is ready, or the limit has passed: then the last answer stands, be it a row or an error.
@@ -74,12 +75,12 @@ pub(super) async fn until_ready(api: &Api, name: &str, limit: Option<Duration>) 
         let answer = api.resolve(name).await;
         match &answer {
             Ok(service) if service.status == "ready" => return Ok(answer?),
-            Err(error) if !may_come(error) => return Ok(answer?),
+            Err(error) if !may_come(error) => return known(api, name, answer).await,
             _ => {}
         }
         let now = Instant::now();
         if deadline.is_some_and(|deadline| now >= deadline) {
-            return Ok(answer?);
+            return known(api, name, answer).await;
         }
         // The last look is at the deadline itself, not at the last whole step before it.
         let next = now + POLL;

@@ -1,5 +1,6 @@
 //! The configuration file's shape → setting names: flat snake_case keys and nested `docker` and `http` objects.
 use super::{ConfigError, FIELDS, Kind, wrong};
+use crate::config::nearest;
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -102,26 +103,8 @@ fn kind_of(value: &Value) -> &'static str {
 
 fn unknown(path: &str) -> String {
     let keys = FIELDS.iter().map(|f| f.key).filter(|key| !key.is_empty()).chain(["docker", "http"]);
-    let nearest = keys.map(|key| (distance(path, key), key)).min();
-    match nearest {
-        Some((steps, key)) if steps <= (path.chars().count() / 3).min(3) => {
-            format!("unknown key {path} is ignored; did you mean {key}?")
-        }
-        _ => format!("unknown key {path} is ignored"),
+    match nearest(path, keys) {
+        Some(key) => format!("unknown key {path} is ignored; did you mean {key}?"),
+        None => format!("unknown key {path} is ignored"),
     }
-}
-
-/// Edit distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.chars().enumerate() {
-        let mut next = vec![i + 1];
-        for ((right, above_left), above) in b.iter().zip(&row).zip(row.iter().skip(1)) {
-            let beside = next.last().copied().unwrap_or_default();
-            next.push((above + 1).min(beside + 1).min(above_left + usize::from(left != *right)));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
