@@ -29,8 +29,16 @@ pub(super) async fn authenticate(
     let user = route.user.as_str();
     let files = keys::read(&route.identity_files, now).await;
     let only = if route.identities_only { Some(keys::public(&route.identity_files).await) } else { None };
-    let skipped = files.skipped;
-    let mut attempt = Attempt { handle, user, only, rsa_hash: None, tried: Vec::new(), refused: Vec::new(), skipped };
+    let mut attempt = Attempt {
+        handle,
+        user,
+        only,
+        rsa_hash: None,
+        tried: Vec::new(),
+        refused: Vec::new(),
+        skipped: files.skipped,
+        missing: files.missing,
+    };
     let outcome = timeout(timing.auth, attempt.run(&files.usable, route, timing)).await;
     let (class, why) = match outcome {
         Ok(Outcome::Accepted) => return Ok(()),
@@ -63,6 +71,8 @@ struct Attempt<'a> {
     refused: Vec<String>,
     /// Keys that were not offered, and why.
     skipped: Vec<String>,
+    /// Key files that are not there.
+    missing: Vec<String>,
 }
 
 impl Attempt<'_> {
@@ -166,6 +176,7 @@ impl Attempt<'_> {
         let mut parts = Vec::new();
         if self.refused.is_empty() {
             parts.push("there is no key to offer".to_owned());
+            parts.extend(self.missing.iter().cloned());
         } else {
             parts.push(format!("the host did not take {}", self.refused.join(", ")));
         }

@@ -20,14 +20,16 @@ pub(super) struct FileKeys {
     pub(super) usable: Vec<FileKey>,
     /// Why the others are not offered, one sentence each.
     pub(super) skipped: Vec<String>,
+    /// Those that are not there, which is worth a word only when nothing else can be offered.
+    pub(super) missing: Vec<String>,
 }
 
-/// Reads the files in their order; missing ones are skipped without a word.
+/// Reads the files in their order.
 pub(super) async fn read(files: &[PathBuf], now: u64) -> FileKeys {
     let mut keys = FileKeys::default();
     for file in files {
         match private_key(file).await {
-            Ok(None) => {}
+            Ok(None) => keys.missing.push(format!("{} is not there", file.display())),
             Err(why) => keys.skipped.push(format!("{} {why}", file.display())),
             Ok(Some(key)) => {
                 let certificate = match certificate(file, &key, now).await {

@@ -142,7 +142,7 @@ pub const SESSIONS: Group = Group {
             id: "ssh-no-key",
             broken: "The key file is missing",
             hop: "session",
-            sentence: "SSH authentication as … at alias-no-key failed: there is no key to offer",
+            sentence: "SSH authentication as … at alias-no-key failed: there is no key to offer; …/no-such-key is not there",
             cause: "`IdentityFile` of `~/.ssh/config` names a file that is gone",
             next: "make the key, or correct the line",
             places: ALL,

@@ -47,6 +47,17 @@ async fn files_are_tried_in_order_and_every_reason_is_told() {
 }
 
 #[tokio::test]
+async fn key_files_that_are_not_there_are_named_when_nothing_else_can_be_offered() {
+    let Some(sshd) = sshd::start(Options::default()) else { return };
+    let gone = ["gone", "gone-too"].map(|name| sshd.path(name));
+    let config = LinkConfig { identity_files: gone.to_vec(), ..sshd.config() };
+    let error = enter(&sshd, config).await.unwrap_err().to_string();
+    let [first, second] = gone.map(|path| path.display().to_string());
+    let wanted = format!("there is no key to offer; {first} is not there; {second} is not there");
+    assert!(error.contains(&wanted), "{error}");
+}
+
+#[tokio::test]
 async fn keys_of_every_usual_type_come_in() {
     let Some(sshd) = sshd::start(Options::default()) else { return };
     for kind in ["rsa", "ecdsa"] {
