@@ -174,6 +174,10 @@ pub struct Unserved {
     /// Since when (an addition of Stado).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+    /// The directory leads the service back to an address of this resolver: whoever answers there is not the service (an
+    /// addition of Stado).
+    #[serde(deserialize_with = "null_is_missing", skip_serializing_if = "std::ops::Not::not")]
+    pub led_back: bool,
 }
 /// One wait (§4.7).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -39,6 +39,8 @@ pub struct Adapters {
     ports: Ports,
     serving: BTreeMap<AdapterId, Serving>,
     unserved: BTreeMap<AdapterId, (String, jiff::Timestamp)>,
+    /// Adapters whose service is declared to be where this resolver itself listens.
+    led_back: BTreeSet<AdapterId>,
     /// Listeners that another process, or another adapter, left to these, until they serve.
     inherited: BTreeMap<AdapterId, Bound>,
     /// Streams of adapters that no longer accept.
@@ -53,6 +55,7 @@ impl Adapters {
             ports,
             serving: BTreeMap::new(),
             unserved: BTreeMap::new(),
+            led_back: BTreeSet::new(),
             inherited: BTreeMap::new(),
             ending: Vec::new(),
         }
@@ -88,6 +91,7 @@ impl Adapters {
     /// their own ends, unless `forbidden` says why the directory no longer allows them.
     pub async fn apply(&mut self, wanted: &[Wanted], forbidden: &Forbidden<'_>, now: jiff::Timestamp) {
         self.ending.retain(|(_, ending)| !ending.is_over());
+        self.led_back = wanted.iter().filter(|w| w.led_back).map(|w| w.id.clone()).collect();
         self.ports.reserve(wanted.iter().map(|w| &w.id));
         // What is not wanted any more must not stand in the way of what is.
         self.inherited.retain(|id, _| wanted.iter().any(|w| w.id == *id));
@@ -250,6 +254,7 @@ impl Adapters {
             bind: self.shown_bind(id),
             reason: reason.clone(),
             since: Some(stamp(*since)),
+            led_back: self.led_back.contains(id),
         };
         self.unserved.iter().map(entry).collect()
     }

@@ -95,6 +95,7 @@ impl ApiSlot {
             bind: error.bind.to_string(),
             reason: error.sentence.clone(),
             since: Some(stamp(*since)),
+            ..Unserved::default()
         })
     }
 

@@ -44,5 +44,5 @@ pub async fn keep(
 /// A row beside the adapters that are not served: it has a place instead of a bind, and no consumer.
 fn unserved(what: String, place: String, why: &dyn std::fmt::Display) -> Unserved {
     let reason = format!("it could not be written: {why}");
-    Unserved { service: what, consumer: String::new(), bind: place, reason, since: None }
+    Unserved { service: what, bind: place, reason, ..Unserved::default() }
 }

@@ -75,7 +75,7 @@ pub fn plan(running: &[Running], wanted: &[Wanted]) -> Plan {
     plan.actions.extend(leaving.iter().map(|r| Action::Close(r.id.clone())));
     let mut binds = Vec::new();
     let mut planned = HashSet::new();
-    for Wanted { id, wish } in wanted {
+    for Wanted { id, wish, .. } in wanted {
         let (backend, budget) = match wish {
             Wish::Unserved(reason) => {
                 plan.unserved.push((id.clone(), reason.clone()));

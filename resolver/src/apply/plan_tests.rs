@@ -108,9 +108,11 @@ fn a_route_that_leads_back_into_this_resolver_is_refused_and_not_bound() {
     );
     assert!(reason(&wanted, 1).contains("this resolver's own adapter for a"));
     assert!(reason(&wanted, 2).contains("this resolver's own API"));
+    assert!(wanted.iter().all(|w| w.led_back), "said in a field, whatever the sentence");
     // The same address on another host is no loop.
     let remote = place(&[("a", false, "127.0.0.1:5"), ("b", false, "127.0.0.1:5"), ("x", false, "127.0.0.1:17600")]);
-    assert!(super::tests::wanted(&adapters, &remote, None).iter().all(|w| matches!(w.wish, Wish::Serve { .. })));
+    let elsewhere = super::tests::wanted(&adapters, &remote, None);
+    assert!(elsewhere.iter().all(|w| matches!(w.wish, Wish::Serve { .. }) && !w.led_back));
 }
 
 #[test]
@@ -118,6 +120,7 @@ fn a_route_to_another_listener_of_this_daemon_is_bound_and_refused_with_the_reas
     let adapters = [policy("a", "c", Some("127.0.0.1:5")), policy("b", "c", Some("127.0.0.1:6"))];
     let places = place(&[("a", true, "127.0.0.1:15000"), ("b", false, "127.0.0.1:15000")]);
     let wanted = wanted(&adapters, &places, None);
+    assert_eq!([wanted[0].led_back, wanted[1].led_back], [true, false]);
     assert!(
         matches!(&wanted[0].wish, Wish::Serve { backend: Backend::None(why), .. } if &**why == "a is a frontend of this daemon")
     );

@@ -23,6 +23,8 @@ pub struct Wanted {
     pub id: AdapterId,
     /// Served, or not and why.
     pub wish: Wish,
+    /// Its service is declared to be at an address where this resolver itself listens.
+    pub led_back: bool,
 }
 /// Served, or not and why.
 #[derive(Debug, Clone)]
@@ -63,12 +65,12 @@ pub fn want(inputs: &Inputs<'_>) -> Vec<Wanted> {
         .iter()
         .map(|policy| {
             let id = AdapterId::of(policy);
-            let wish = if !seen.insert(id.clone()) || policy.bind.is_some_and(|bind| !taken.insert(bind)) {
-                Wish::Unserved(twice(&id))
+            let (wish, led_back) = if !seen.insert(id.clone()) || policy.bind.is_some_and(|bind| !taken.insert(bind)) {
+                (Wish::Unserved(twice(&id)), false)
             } else {
                 wish(inputs, policy, &id)
             };
-            Wanted { id, wish }
+            Wanted { id, wish, led_back }
         })
         .collect()
 }
@@ -82,33 +84,33 @@ fn twice(id: &AdapterId) -> String {
     }
 }
 
-fn wish(inputs: &Inputs<'_>, policy: &AdapterPolicy, id: &AdapterId) -> Wish {
+/// And whether its service leads back here.
+fn wish(inputs: &Inputs<'_>, policy: &AdapterPolicy, id: &AdapterId) -> (Wish, bool) {
     let bind = policy.bind.or_else(|| (inputs.remembered)(id));
     if let (Some(bind), Some(store)) = (bind, inputs.store)
         && store.is(bind)
     {
-        return Wish::Unserved(store.contradiction(id.service.as_str(), bind));
+        return (Wish::Unserved(store.contradiction(id.service.as_str(), bind)), false);
     }
     if bind.is_some() && bind == inputs.api_bind {
-        return Wish::Unserved(format!(
+        let reason = format!(
             "{} is this resolver's own resolution API (service_resolver.api_bind); give the adapter another port",
             bind.map(|b| b.to_string()).unwrap_or_default()
-        ));
+        );
+        return (Wish::Unserved(reason), false);
     }
-    let backend = match (inputs.resolve)(&policy.service, &policy.consumer) {
-        Err(reason) => Backend::None(reason.to_string().into()),
+    let (backend, led_back) = match (inputs.resolve)(&policy.service, &policy.consumer) {
+        Err(reason) => (Backend::None(reason.to_string().into()), false),
         Ok(route) => match own_address(inputs, policy, bind, &route) {
-            Some(reason) => return Wish::Unserved(reason),
+            Some(reason) => return (Wish::Unserved(reason), true),
             None => match other_listener(inputs, &route) {
-                Some(reason) => Backend::None(reason.into()),
-                None => Backend::Fleet(route),
+                Some(reason) => (Backend::None(reason.into()), true),
+                None => (Backend::Fleet(route), false),
             },
         },
     };
-    Wish::Serve {
-        backend,
-        budget: policy.connect_seconds.filter(|s| *s > 0).map_or(DEFAULT_BUDGET, Duration::from_secs),
-    }
+    let budget = policy.connect_seconds.filter(|s| *s > 0).map_or(DEFAULT_BUDGET, Duration::from_secs);
+    (Wish::Serve { backend, budget }, led_back)
 }
 
 /// A local route that leads back into this resolver (§4.5, proxy rule 4). Such an adapter is not even bound: the address

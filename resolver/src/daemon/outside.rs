@@ -62,10 +62,10 @@ impl Outside {
             Some(row) => reason.clone_into(&mut row.reason),
             None => all.unserved.push(Unserved {
                 service: place.what.to_owned(),
-                consumer: String::new(),
                 bind: place.bind.clone(),
                 reason: reason.to_owned(),
                 since: Some(stamp(jiff::Timestamp::now())),
+                ..Unserved::default()
             }),
         });
         self.wake.notify_one();
@@ -94,7 +94,7 @@ impl Outside {
                     let before = all.closed.iter().find(|row| row.service == service).and_then(|row| row.since.clone());
                     let since = Some(before.unwrap_or_else(|| since.clone()));
                     let (bind, reason) = (bind.to_string(), reason.clone());
-                    Unserved { service, consumer: String::new(), bind, reason, since }
+                    Unserved { service, bind, reason, since, ..Unserved::default() }
                 })
                 .collect();
             let changed = all.closed != rows;

@@ -110,9 +110,7 @@ fn without_port(publisher: &Publisher, service: &str, failure: Failure) -> Failu
 /// The endpoint of a service of this host is an address of its own resolver: whoever answers there is not the service.
 fn led_back(look: &Look, service: &str) -> Option<String> {
     let publisher = look.fleet.publisher().ok()?;
-    let begins = format!("service {service} resolves to ");
-    let row =
-        publisher.alive()?.unserved.iter().find(|row| row.service == service && row.reason.starts_with(&begins))?;
+    let row = publisher.alive()?.unserved.iter().find(|row| row.service == service && row.led_back)?;
     publisher.why_unserved(service, &row.consumer, &row.bind)
 }
 

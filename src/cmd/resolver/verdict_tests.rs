@@ -216,7 +216,7 @@ fn all_blockers_stand_in_the_contracts_order() {
             consumer: "shop".into(),
             bind: "127.0.0.1:1".into(),
             reason: "held".into(),
-            since: None,
+            ..ledger::Unserved::default()
         }];
     });
     all.waits = Ok(vec![wait.clone(), wait]);
@@ -249,7 +249,7 @@ fn an_unserved_adapter_is_one_blocker_not_two() {
             consumer: "lem".into(),
             bind: "127.0.0.1:17601".into(),
             reason: "could not bind".into(),
-            since: None,
+            ..ledger::Unserved::default()
         }];
     });
     facts.adapters = vec![adapter(false)];
