@@ -23,6 +23,15 @@ fn fed(manager: &UnixDatagram) -> bool {
     std::iter::from_fn(|| manager.recv(&mut buffer).ok().map(|n| buffer[..n] == *b"WATCHDOG=1")).any(|fed| fed)
 }
 
+/// Whether every thread of a process has been stopped by a signal.
+fn stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    threads.map(|thread| std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default()).all(|stat| {
+        // The name in parentheses may hold anything: the state stands behind the last one.
+        stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('T'))
+    })
+}
+
 #[test]
 fn a_manager_is_told_ready_only_when_the_fleet_is_served_then_reloads_the_watchdog_and_the_end() {
     let mut fleet = Fleet::on_loopback_without_sshd(&["desk"]);
@@ -53,12 +62,15 @@ fn a_manager_is_told_ready_only_when_the_fleet_is_served_then_reloads_the_watchd
     assert!(next(&manager).starts_with("RELOADING=1\nMONOTONIC_USEC="));
     assert_eq!(next(&manager), "READY=1");
 
+    // What it sent before it stopped is read to the end; then a whole WATCHDOG_USEC passes without a word, which is what a
+    // manager takes for a daemon that hangs.
+    let pid = host.daemon().pid();
     host.daemon().signal(Signal::STOP);
-    wait_until("a stopped daemon feeds nothing", PATIENCE, || {
-        while fed(&manager) {}
-        std::thread::sleep(Duration::from_millis(300));
-        !fed(&manager)
-    });
+    wait_until("it is stopped", PATIENCE, || stopped(pid));
+    while fed(&manager) {}
+    manager.set_read_timeout(Some(Duration::from_micros(200_000))).unwrap();
+    assert!(!fed(&manager), "a stopped daemon feeds nothing");
+    manager.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     host.daemon().signal(Signal::CONT);
     wait_until("and goes on", PATIENCE, || fed(&manager));
 
