@@ -173,4 +173,8 @@ fn a_unit_is_installed_replaced_and_removed_and_a_foreign_one_is_left_alone() {
     home.set("PATH", programs);
     let alone = home.stado(&["resolver", "install", "--manager", "systemd"]).ok().stderr;
     assert!(alone.contains("systemd does not run here") && alone.contains("enable --now"), "{alone}");
+    let removed = home.stado(&["resolver", "uninstall", "--manager", "systemd"]).ok();
+    assert_eq!(removed.stdout, format!("removed {}\n", home.file(file).display()));
+    let said = "systemd does not run here, so nothing had to be stopped there\n";
+    assert_eq!(removed.stderr, said, "nothing of how to start what was just removed");
 }

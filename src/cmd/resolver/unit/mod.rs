@@ -90,7 +90,12 @@ pub(crate) async fn uninstall(args: UninstallArgs, env: &Env) -> Verb {
         ui::line(format_args!("nothing is installed at {}", place.file.display()))?;
         return Ok(Outcome::Done);
     }
-    told(&place, manager::disable(&place).await)?;
+    let disabled = manager::disable(&place).await;
+    if let Told::NoManager = &disabled {
+        ui::note(format_args!("{} does not run here, so nothing had to be stopped there", place.manager_name()));
+    } else {
+        told(&place, disabled)?;
+    }
     std::fs::remove_file(&place.file)
         .map_err(|error| Failure::here(format!("cannot remove {}: {error}", place.file.display())))?;
     told(&place, manager::forget(&place).await)?;
