@@ -57,6 +57,13 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_an_empty_directory_does_not_have_ends_its_sentence_all_the_same() {
+        let document = without_services();
+        let error = Draft::of(&document).unwrap().service("mail").unwrap_err();
+        assert_eq!(error.sentence, "no service \"mail\" in service_directory; it declares nothing");
+    }
+
+    #[test]
     fn an_empty_directory_has_an_authority_and_a_generation_and_no_service() {
         let held = snapshot(without_services(), "a");
         let directory = held.valid.registry.directory.as_ref().unwrap();

@@ -176,11 +176,12 @@ impl<'d> Draft<'d> {
     }
 }
 
-/// Names of a list, as sentences give them; a long list is cut.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+/// Names of a list, as sentences give them: `nothing` for an empty one, and a long one is cut.
+pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     const MOST: usize = 50;
     let names: Vec<&str> = names.collect();
     match names.get(..MOST) {
+        None if names.is_empty() => "nothing".to_owned(),
         Some(first) if names.len() > MOST => format!("{} and {} more", first.join(", "), names.len() - MOST),
         _ => names.join(", "),
     }

@@ -5,6 +5,7 @@ use crate::exit::Failure;
 use serde_json::{Map, Value};
 use stado_fleet::authority::Answer;
 use stado_fleet::document::{DirectoryService, Registry, ServiceDirectory};
+use stado_fleet::edit::listed;
 use stado_fleet::name::{LogicalName, TargetName};
 
 /// A registry that was read, and what this host is.
@@ -44,8 +45,7 @@ impl Look {
         let services = &self.directory()?.services;
         let found = name.parse::<LogicalName>().ok().and_then(|name| services.get_key_value(&name));
         found.ok_or_else(|| {
-            let names: Vec<&str> = services.keys().map(LogicalName::as_str).collect();
-            let names = names.join(", ");
+            let names = listed(services.keys().map(LogicalName::as_str));
             Failure::not_found(format!("no service \"{name}\" in service_directory; it declares {names}"))
         })
     }
