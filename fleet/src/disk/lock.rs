@@ -1,6 +1,7 @@
 //! `flock(2)` locks. They end with the process, travel with the descriptor, and are probed without being taken.
 use super::{DiskError, parent, private_dir};
 use rustix::fs::OFlags;
+use rustix::process::{Pid, test_kill_process};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -22,9 +23,9 @@ pub struct Lock {
 pub enum LockAttempt {
     /// Ours now.
     Held(Lock),
-    /// Someone else's, with the pid written inside when readable.
+    /// Someone else's, with the holder's pid when it is known.
     Busy {
-        /// Pid in the file.
+        /// As [`Lock::holder`] names it.
         pid: Option<u32>,
     },
 }
@@ -45,7 +46,7 @@ impl Lock {
                     }
                     return Ok(LockAttempt::Held(lock));
                 }
-                Err(TryLockError::WouldBlock) => return Ok(LockAttempt::Busy { pid: pid_inside(&file) }),
+                Err(TryLockError::WouldBlock) => return Ok(LockAttempt::Busy { pid: holder_of(&file) }),
                 Err(TryLockError::Error(e)) => return Err(fail(e)),
             }
         }
@@ -73,7 +74,8 @@ impl Lock {
         }
     }
 
-    /// Probe for readers: shared, non-blocking, given back at once. `None` = nobody holds it; else the pid inside.
+    /// Probe for readers: shared, non-blocking, given back at once. `None` = nobody holds it; else the holder's pid: the one
+    /// inside, unless that process is gone and the system names another.
     pub fn holder(path: &Path) -> Result<Option<Option<u32>>, DiskError> {
         let fail = |e: io::Error| DiskError::new("probe the lock", path, e);
         let file = match File::options().read(true).custom_flags(flags()).open(path) {
@@ -83,7 +85,7 @@ impl Lock {
         };
         match file.try_lock_shared() {
             Ok(()) => Ok(None),
-            Err(TryLockError::WouldBlock) => Ok(Some(pid_inside(&file))),
+            Err(TryLockError::WouldBlock) => Ok(Some(holder_of(&file))),
             Err(TryLockError::Error(e)) => Err(fail(e)),
         }
     }
@@ -110,6 +112,13 @@ impl Lock {
     /// The descriptor, to hand over. Closing the last copy of it gives the lock back.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Whether the file at `path` names this process: a holder that it does not name took the lock without a word, and is none
+    /// of ours.
+    pub fn names(path: &Path, pid: u32) -> bool {
+        let file = File::options().read(true).custom_flags(flags()).open(path);
+        file.is_ok_and(|file| pid_inside(&file) == Some(pid))
     }
 
     /// The pid inside.
@@ -149,4 +158,36 @@ fn pid_inside(file: &File) -> Option<u32> {
     let mut bytes = [0u8; 32];
     let n = file.read_at(&mut bytes, 0).ok()?;
     std::str::from_utf8(bytes.get(..n)?).ok()?.lines().next()?.trim().parse().ok()
+}
+
+/// Who holds the lock of a file that could not be locked. A pid of a process that is gone was left by an earlier holder; whether
+/// another one holds it now, the system knows, where it keeps such a table.
+fn holder_of(file: &File) -> Option<u32> {
+    let inside = pid_inside(file);
+    if inside.is_some_and(runs) {
+        return inside;
+    }
+    // One whose taker is gone too was handed over, and its new holder has not written its pid yet.
+    file.metadata().ok().and_then(|metadata| locked_by(metadata.ino())).filter(|pid| runs(*pid)).or(inside)
+}
+
+/// Whether there is such a process.
+fn runs(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // Another account's process may not be signalled, and is there.
+    pid.is_some_and(|pid| !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
+}
+
+/// The process that took an exclusive `flock(2)` on an inode. Its device is not compared: some file systems give each file
+/// another one than the table does.
+fn locked_by(inode: u64) -> Option<u32> {
+    let table = std::fs::read_to_string("/proc/locks").ok()?;
+    table.lines().find_map(|line| {
+        // `1: FLOCK  ADVISORY  WRITE 4242 fe:00:5382355 0 EOF`; who waits for it has an arrow before the kind.
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let taken = [words.next()?, words.next()?, words.next()?] == ["FLOCK", "ADVISORY", "WRITE"];
+        let (pid, place) = (words.next()?, words.next()?);
+        let here = place.rsplit(':').next()?.parse::<u64>().ok()? == inode;
+        (taken && here).then(|| pid.parse().ok())?
+    })
 }

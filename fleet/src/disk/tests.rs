@@ -342,6 +342,25 @@ fn a_longer_old_pid_never_shows_through() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_holder_that_wrote_no_pid_is_not_named_by_the_one_that_an_earlier_holder_left() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("lock");
+    // Of a process that is gone for sure.
+    let mut gone = Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    std::fs::write(&path, format!("{}\n", gone.id())).unwrap();
+    let LockAttempt::Held(lock) = Lock::try_exclusive(&path, false).unwrap() else { panic!("free") };
+    let me = std::process::id();
+    assert_eq!(Lock::holder(&path).unwrap(), Some(Some(me)));
+    assert!(matches!(Lock::try_exclusive(&path, true).unwrap(), LockAttempt::Busy { pid } if pid == Some(me)));
+    assert!(!Lock::names(&path, me) && Lock::names(&path, gone.id()));
+    drop(lock);
+    becomes_free(&path);
+    assert_eq!(Lock::holder(&path).unwrap(), None);
+}
+
+#[test]
 fn a_killed_holder_leaves_a_free_lock() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("lock");

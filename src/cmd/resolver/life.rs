@@ -83,6 +83,13 @@ fn patience(args: &LifeArgs) -> Result<Duration, Failure> {
 
 fn holder(paths: &PublishedPaths) -> Result<Option<Pid>, Failure> {
     let Some(inside) = Lock::holder(&paths.lock)? else { return Ok(None) };
+    if let Some(stranger) = inside.filter(|pid| !Lock::names(&paths.lock, *pid)) {
+        // It is no resolver, or one that has only just begun: neither is to be signalled.
+        return Err(Failure::here(format!(
+            "{} is held by another process (pid {stranger}), which has not written its pid there: if it stays, end it by hand",
+            paths.lock.display()
+        )));
+    }
     let pid = inside.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     pid.map(Some).ok_or_else(|| {
         Failure::here(format!(
