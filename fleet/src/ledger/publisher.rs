@@ -64,6 +64,20 @@ impl Publisher {
         }
     }
 
+    /// Where the resolution API is of the resolver that runs.
+    pub fn api(&self) -> Option<std::net::SocketAddr> {
+        self.alive()?.api_bind.as_deref()?.parse().ok()
+    }
+
+    /// Whether a resolver runs, or may: somebody holds the lock.
+    pub fn may_run(&self) -> bool {
+        match self {
+            Self::Alive(_) => true,
+            Self::Never { starting: pid } | Self::Dead { replaced_by: pid, .. } => pid.is_some(),
+            Self::Unreadable { holder, .. } => holder.is_some(),
+        }
+    }
+
     /// The state that was published last, whether or not its publisher still runs.
     pub fn last(&self) -> Option<&ResolverState> {
         match self {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use stado_fleet::document::ResolverPolicy;
 use stado_fleet::ledger::{self, Publisher, ResolverState, RouteFailure, RouteState, Wait};
 use stado_fleet::name::Scheme;
+use stado_resolver::conn::holder_of;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -43,6 +44,17 @@ impl<'a> Through<'a> {
             // Whoever takes a connection there is a stranger.
             let refused = TcpStream::connect(self.addr).await.err();
             return Err(refused.map_or(unserved.clone(), |refused| with(refused.to_string(), Some(unserved))));
+        }
+        if let Some(dead) = self.publisher().filter(|publisher| !publisher.may_run()).and_then(|p| p.dead_sentence()) {
+            // The resolver's listeners went with it: whoever takes a connection there is a stranger too.
+            let why = match TcpStream::connect(self.addr).await {
+                Err(refused) => refused.to_string(),
+                Ok(_) => {
+                    let who = holder_of(self.addr).unwrap_or_else(|| "another process".to_owned());
+                    format!("{who} listens there, which is not the resolver")
+                }
+            };
+            return Err(with(why, Some(dead)));
         }
         let began = Timestamp::now();
         let since = Since { through: self, began };

@@ -93,7 +93,13 @@ fn not_serving(state: &ResolverState) -> Option<String> {
 fn not_listening(facts: &Facts, alive: Option<&ResolverState>) -> Vec<String> {
     let mut all = Vec::new();
     if let Some((bind, Some(false))) = &facts.api {
-        all.push(format!("nothing is listening on the resolution API at {bind}"));
+        all.push(match &facts.api_stranger {
+            None => format!("nothing is listening on the resolution API at {bind}"),
+            Some(who) => format!(
+                "no resolver of this home runs, and the port of the resolution API, {bind}, is held by {who}: a resolver cannot start \
+                 before that is stopped, or before this host has another `api_bind`"
+            ),
+        });
     }
     let named = |adapter: &Adapter| {
         alive.is_some_and(|s| s.unserved.iter().any(|u| u.service == adapter.service && u.consumer == adapter.consumer))
@@ -101,7 +107,12 @@ fn not_listening(facts: &Facts, alive: Option<&ResolverState>) -> Vec<String> {
     for adapter in facts.adapters.iter().filter(|a| a.listening == Some(false) && !named(a)) {
         let Adapter { service, consumer, .. } = adapter;
         let bind = adapter.shown_bind();
-        all.push(format!("nothing is listening on the {service} adapter for consumer {consumer} at {bind}"));
+        all.push(match &adapter.stranger {
+            None => format!("nothing is listening on the {service} adapter for consumer {consumer} at {bind}"),
+            Some(who) => format!(
+                "no resolver of this home runs, and whoever connects to the {service} adapter for consumer {consumer} at {bind} reaches {who}"
+            ),
+        });
     }
     all
 }

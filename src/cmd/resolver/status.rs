@@ -15,6 +15,7 @@ use stado_fleet::document::{Registry, ResolverPolicy};
 use stado_fleet::fault::Class;
 use stado_fleet::ledger::{self, Publisher};
 use stado_fleet::name::{LogicalName, TargetName};
+use stado_resolver::conn::holder_of;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -61,7 +62,22 @@ pub(super) async fn report_on(
         }
         Err(failure) => return Err(failure.clone()),
     };
-    Ok(verdict::conclude(facts, Timestamp::now()))
+    Ok(verdict::conclude(with_strangers(facts), Timestamp::now()))
+}
+
+/// Names whoever listens at a port of a resolver that does not run.
+fn with_strangers(mut facts: Facts) -> Facts {
+    if facts.is_here && !facts.publisher.may_run() {
+        let who = |bind: &str, listening: Option<bool>| {
+            let bind: SocketAddr = bind.parse().ok().filter(|_| listening == Some(true))?;
+            Some(holder_of(bind).unwrap_or_else(|| "another process".to_owned()))
+        };
+        facts.api_stranger = facts.api.as_ref().and_then(|(bind, listening)| who(bind, *listening));
+        for adapter in &mut facts.adapters {
+            adapter.stranger = adapter.bind.as_deref().and_then(|bind| who(bind, adapter.listening));
+        }
+    }
+    facts
 }
 
 /// Whether there is something to tell without the registry: what a resolver has published here, that nobody said that this
@@ -105,6 +121,7 @@ async fn unread_facts(fleet: &Fleet, publisher: Publisher, unread: &Failure) -> 
         unread: Vec::new(),
         policy: None,
         api,
+        api_stranger: None,
         adapters,
         authority: Authority {
             target: None,
@@ -131,6 +148,7 @@ async fn published_adapters(publisher: &Publisher) -> Vec<Adapter> {
         consumer: adapter.consumer,
         bind: Some(adapter.bind),
         listening,
+        stranger: None,
         place: None,
     };
     state.adapters.into_iter().zip(seen).map(adapter).collect()
@@ -186,6 +204,7 @@ async fn fleet_facts(
         unread: Vec::new(),
         policy: Some(Policy { refresh_seconds: policy.refresh_seconds, max_stale_seconds: policy.max_stale_seconds }),
         api: Some((api.to_string(), listening)),
+        api_stranger: None,
         adapters,
         authority: authority_facts(answer),
         registry_staleness_seconds: staleness(answer),
@@ -237,7 +256,8 @@ async fn adapters(
         tried.push(bind.filter(|_| is_here && !stranger));
         let listening = is_here.then_some(false);
         let place = place(registry, target, &adapter.service);
-        all.push(Adapter { service, consumer, bind: bind.map(|b| b.to_string()), listening, place });
+        let bind = bind.map(|b| b.to_string());
+        all.push(Adapter { service, consumer, bind, listening, stranger: None, place });
     }
     for (adapter, seen) in all.iter_mut().zip(probe::all_listen(tried).await) {
         adapter.listening = seen.or(adapter.listening);

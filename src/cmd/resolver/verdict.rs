@@ -40,6 +40,8 @@ pub(crate) struct Facts {
     pub(crate) policy: Option<Policy>,
     /// The resolution API, when known, and whether somebody listens there.
     pub(crate) api: Option<(String, Option<bool>)>,
+    /// Who listens there although no resolver runs.
+    pub(crate) api_stranger: Option<String>,
     /// Declared adapters.
     pub(crate) adapters: Vec<Adapter>,
     /// How the registry was read.
@@ -64,6 +66,9 @@ pub(crate) struct Adapter {
     pub(crate) bind: Option<String>,
     /// `None` when it was not tried.
     pub(crate) listening: Option<bool>,
+    /// Who listens there although no resolver runs.
+    #[serde(skip)]
+    pub(crate) stranger: Option<String>,
     /// Where the directory places its service.
     #[serde(skip)]
     pub(crate) place: Option<Place>,
@@ -193,15 +198,20 @@ impl Facts {
 }
 
 /// Concludes.
-pub(crate) fn conclude(facts: Facts, now: Timestamp) -> Report {
+pub(crate) fn conclude(mut facts: Facts, now: Timestamp) -> Report {
+    // A stranger at a port of the resolver is not the resolver.
+    if let (Some((_, listening)), Some(_)) = (&mut facts.api, &facts.api_stranger) {
+        *listening = Some(false);
+    }
+    for adapter in facts.adapters.iter_mut().filter(|adapter| adapter.stranger.is_some()) {
+        adapter.listening = Some(false);
+    }
     let alive = facts.alive().cloned();
     let generation = alive.as_ref().and_then(|s| s.generation);
     let age = alive.as_ref().and_then(|s| seconds_since(s.loaded_at.as_deref()?, now));
-    let stale = facts.policy.filter(|_| facts.is_here).is_some_and(|policy| {
-        generation.is_none()
-            || facts.authority.generation > generation
-            || age.is_some_and(|age| age > policy.max_stale_seconds)
-    });
+    let too_old = facts.policy.zip(age).is_some_and(|(policy, age)| age > policy.max_stale_seconds);
+    // Who holds no generation at all says so too: a mesh alone, and a host that has read no registry yet.
+    let stale = generation.is_none() || facts.authority.generation > generation || too_old;
     let blockers = blockers::blockers(&facts, generation, age, now);
     let down = blockers::down(&facts);
     let routes = match facts.is_here {

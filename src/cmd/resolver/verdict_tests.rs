@@ -25,6 +25,7 @@ fn adapter(listening: bool) -> Adapter {
         consumer: "lem".into(),
         bind: Some("127.0.0.1:17601".into()),
         listening: Some(listening),
+        stranger: None,
         place: Some(Place { host: "control".into(), endpoint: "127.0.0.1:8080".into(), local: false }),
     }
 }
@@ -44,6 +45,7 @@ fn facts() -> Facts {
         unread: vec![],
         policy: Some(Policy { refresh_seconds: 5, max_stale_seconds: 15 }),
         api: Some(("127.0.0.1:17600".into(), Some(true))),
+        api_stranger: None,
         adapters: vec![adapter(true)],
         authority: Authority {
             target: Some("control".into()),
@@ -135,8 +137,50 @@ fn a_mesh_without_a_fleet_is_ready_with_no_target() {
         })
     };
     let report = conclude(facts, now());
-    assert_eq!((report.verdict, report.stale, &report.target), ("ready", false, &None));
-    assert!(text(&report).starts_with("resolver - state=serving verdict=ready generation=- stale=no\n"));
+    assert_eq!((report.verdict, report.stale, &report.target), ("ready", true, &None), "no generation is held");
+    assert!(text(&report).starts_with("resolver - state=serving verdict=ready generation=- stale=yes\n"));
+}
+
+#[test]
+fn who_holds_no_generation_is_stale_whether_or_not_there_is_a_registry() {
+    let nothing = |s: &mut ResolverState| (s.generation, s.loaded_at) = (None, None);
+    assert!(conclude(alive(nothing), now()).stale);
+    let unread =
+        Facts { policy: None, authority: Authority { generation: None, ..facts().authority }, ..alive(nothing) };
+    assert!(text(&conclude(unread, now())).lines().next().unwrap().ends_with(" generation=- stale=yes"));
+    assert!(conclude(Facts { is_here: false, ..facts() }, now()).stale, "of another host none is known");
+    assert!(!conclude(Facts { policy: None, ..facts() }, now()).stale, "one that is held and not behind is not");
+}
+
+#[test]
+fn a_stranger_at_the_ports_of_a_daemon_that_is_gone_is_named_and_is_not_the_daemon() {
+    let mut adapter = adapter(true);
+    adapter.stranger = Some("pid 77 (python3)".into());
+    let facts = Facts {
+        publisher: Publisher::Dead { state: serving(), replaced_by: None },
+        api: Some(("127.0.0.1:17600".into(), Some(true))),
+        api_stranger: Some("pid 78 (nc)".into()),
+        adapters: vec![adapter],
+        ..facts()
+    };
+    let report = conclude(facts, now());
+    assert_eq!(
+        (report.verdict, report.api.listening, report.adapters[0].listening),
+        ("down", Some(false), Some(false))
+    );
+    assert_eq!(
+        report.blockers[..2],
+        [
+            "no resolver of this home runs, and the port of the resolution API, 127.0.0.1:17600, is held by pid 78 (nc): a resolver cannot \
+             start before that is stopped, or before this host has another `api_bind`",
+            "no resolver of this home runs, and whoever connects to the brama adapter for consumer lem at 127.0.0.1:17601 reaches pid 77 \
+             (python3)",
+        ]
+    );
+    assert!(report.blockers[2].starts_with("the resolver that published this host's state (pid 4242"));
+    assert!(
+        text(&report).contains("\napi 127.0.0.1:17600 not-listening\nadapter brama consumer=lem 127.0.0.1:17601 not-")
+    );
 }
 
 #[test]

@@ -91,6 +91,15 @@ pub const PUBLISHERS: Group = Group {
             places: NO_PAGE,
         },
         Situation {
+            id: "resolver-replaced",
+            broken: "The daemon is gone, and another process listens at its ports",
+            hop: "resolver",
+            sentence: "the resolver that published this host's state (pid …, state serving at …) is not running, and no resolver has published since; its listeners went with it",
+            cause: "a program took the free port; `status` names it: `no resolver of this home runs, and … is held by pid … (…)`",
+            next: "stop that program, start the daemon again",
+            places: NO_PAGE,
+        },
+        Situation {
             id: "resolver-state",
             broken: "The state file is damaged, and no daemon runs",
             hop: "resolver",
@@ -171,7 +180,7 @@ fn what_is_said_of_a_resolver_that_is_not_what_it_seems_names_it_everywhere() {
     let mut fleet = Fleet::on_loopback_without_sshd(&["desk"]);
     fleet.stranger("far", "ghost@127.0.7.241:9");
     fleet.service("echo", "far", "tcp", 9, "shop");
-    fleet.adapter("desk", "echo", "shop");
+    let at = fleet.adapter("desk", "echo", "shop");
     fleet.push("desk").ok();
     let api = fleet.registry["targets"][0]["service_resolver"]["api_bind"].as_str().unwrap().to_owned();
     let host = fleet.host("desk");
@@ -208,6 +217,21 @@ fn what_is_said_of_a_resolver_that_is_not_what_it_seems_names_it_everywhere() {
     host.ready();
     host.kill9();
     check(&book, host, "resolver-dead");
+    let strangers = [TcpListener::bind(&api).unwrap(), TcpListener::bind(("127.0.0.1", at)).unwrap()];
+    check(&book, host, "resolver-replaced");
+    let (code, status) = host.status();
+    assert_eq!((code, &status["verdict"], &status["api"]["listening"]), (1, &"down".into(), &false.into()), "{status}");
+    let me = format!("pid {} (", std::process::id());
+    let held = format!("no resolver of this home runs, and the port of the resolution API, {api}, is held by {me}");
+    let taken = format!(
+        "no resolver of this home runs, and whoever connects to the echo adapter for consumer shop at 127.0.0.1:{at} \
+         reaches {me}"
+    );
+    for said in [held, taken] {
+        let told = status["blockers"].as_array().unwrap().iter().any(|b| b.as_str().unwrap().starts_with(&said));
+        assert!(told, "{said}: {status}");
+    }
+    drop(strangers);
     host.home.write(".stado/resolver-state.json", "{ this is no state");
     check(&book, host, "resolver-state");
 
