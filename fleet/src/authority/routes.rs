@@ -42,11 +42,13 @@ impl Routes for PublishedRoutes {
             Err(sentence) => Some(sentence),
             Ok(None) => None,
             Ok(Some(waits)) => {
-                let publisher = ledger::publisher(&self.published).ok()?;
                 // A list whose publisher is gone holds nobody.
-                let me = self.me.clone().or_else(|| publisher.alive()?.target.as_deref()?.parse().ok())?;
-                publisher.alive()?;
-                ledger::held(&waits, addr, Timestamp::now(), self.refresh(&me)?).map(|held| held.to_string())
+                let publisher = ledger::publisher(&self.published).ok()?;
+                let target = publisher.alive()?.target.as_deref().and_then(|target| target.parse().ok());
+                let declared = self.me.clone().or(target).and_then(|me| self.refresh(&me));
+                // A host without a copy stands behind held connections like any other.
+                let refresh = declared.unwrap_or(ledger::UNDECLARED_REFRESH);
+                ledger::held(&waits, addr, Timestamp::now(), refresh).map(|held| held.to_string())
             }
         }
     }

@@ -11,7 +11,7 @@ pub use read::{answers, routes, waits};
 pub use refused::RefusedRegistry;
 pub use routes::{RouteFailure, RouteState};
 pub use silence::{BEAT, behind_sentence, hung_sentence, unanswered_sentence};
-pub use waits::{Held, blockers, held, overdue, wait_sentence, waited_seconds};
+pub use waits::{Held, UNDECLARED_REFRESH, blockers, held, overdue, wait_sentence, waited_seconds};
 
 pub use crate::wire::Leaving;
 

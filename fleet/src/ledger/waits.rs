@@ -5,6 +5,9 @@ use jiff::Timestamp;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+/// The refresh interval of a host whose own cannot be read: the contract's default.
+pub const UNDECLARED_REFRESH: Duration = Duration::from_secs(5);
+
 /// Whole seconds since the wait began; 0 when it began after `now` or says nothing readable.
 pub fn waited_seconds(wait: &Wait, now: Timestamp) -> u64 {
     let since = wait.since.parse::<Timestamp>().unwrap_or(now);

@@ -8,9 +8,6 @@ use stado_fleet::ledger::{self, AnswersFile, LinkState, Publisher, RefusedRegist
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The interval of a host whose registry cannot be read: the contract's default.
-const DEFAULT_REFRESH: u64 = 5;
-
 /// What was seen.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
@@ -180,7 +177,7 @@ impl Facts {
 
     /// The interval after which a wait is long.
     pub(super) fn refresh(&self) -> Duration {
-        Duration::from_secs(self.policy.map_or(DEFAULT_REFRESH, |policy| policy.refresh_seconds))
+        self.policy.map_or(ledger::UNDECLARED_REFRESH, |policy| Duration::from_secs(policy.refresh_seconds))
     }
 
     /// The waits that are held: a list whose publisher is gone holds nobody.

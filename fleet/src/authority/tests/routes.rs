@@ -92,6 +92,21 @@ fn an_adapter_is_held_while_its_living_resolver_lists_long_waits_and_free_as_soo
     drop(lock);
 }
 
+#[test]
+fn a_host_without_a_copy_is_held_by_the_interval_that_the_contract_has_for_it() {
+    let desk = Desk::new();
+    std::fs::remove_dir_all(desk.home.path().join("cache")).unwrap();
+    desk.state(std::process::id());
+    let _lock = desk.lock();
+    desk.waits(&[4]);
+    assert_eq!(desk.held(), None, "it is young");
+    desk.waits(&[9]);
+    let held = desk.held().expect("a request sent now would stand behind it for as long as it stands");
+    let start =
+        "this host's resolver holds 1 connection(s) on that adapter unanswered longer than the 5s refresh interval";
+    assert!(held.starts_with(start), "{held}");
+}
+
 #[tokio::test]
 async fn a_vault_behind_a_held_adapter_is_not_asked() {
     let desk = Desk::new();
