@@ -70,6 +70,28 @@ pub fn lock(what: &str, path: &Path) -> Result<Lock, DiskError> {
     }
 }
 
+/// As [`lock`], for what can be done without: given up after `limit`, which is said too. `Busy` when others still hold it.
+///
+/// # Errors
+/// A file that cannot be locked.
+pub fn lock_within(what: &str, path: &Path, limit: Duration) -> Result<LockAttempt, DiskError> {
+    match Lock::within(path, BLINK)? {
+        LockAttempt::Held(lock) => Ok(LockAttempt::Held(lock)),
+        LockAttempt::Busy { .. } => {
+            let wait = begin(what, &path.display().to_string(), "lock");
+            let attempt = Lock::within(path, limit);
+            match &attempt {
+                Ok(LockAttempt::Busy { pid }) => {
+                    let holder = pid.map_or_else(|| "another process".to_owned(), |pid| format!("pid {pid}"));
+                    drop(wait.failed(&format!("{holder} still holds it")));
+                    attempt
+                }
+                _ => wait.settle(attempt),
+            }
+        }
+    }
+}
+
 impl Wait {
     /// Says the opening line, and gives it.
     pub fn announce(&mut self) -> String {

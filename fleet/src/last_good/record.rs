@@ -2,12 +2,16 @@
 use super::{LARGEST, LastGood, NotRecorded, Sidecar, whole_seconds};
 use crate::admit::{self, Snapshot};
 use crate::czekam;
-use crate::disk::{self, DiskError};
+use crate::disk::{self, DiskError, LockAttempt};
 use crate::document::Document;
 use crate::name::StoreVersion;
 use crate::validate::validate;
 use jiff::Timestamp;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// For another writer of the copy.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl LastGood {
     /// Records a snapshot: document first, then the sidecar. One that names no hosts never replaces one that names some,
@@ -36,7 +40,20 @@ impl LastGood {
         }
         let failed = |e: DiskError| self.refused("not-written", &e);
         // Two writers at once would pair one's document with the other's sidecar.
-        let _lock = czekam::lock("record of the last-known-good registry copy", &self.lock_path()).map_err(failed)?;
+        let (what, path) = ("record of the last-known-good registry copy", self.lock_path());
+        let _lock = match admitted_only {
+            // A person asked for it.
+            false => czekam::lock(what, &path).map_err(failed)?,
+            // Who only reads does without: a writer that is stopped must not hold up every command of its host.
+            true => match czekam::lock_within(what, &path, PATIENCE).map_err(failed)? {
+                LockAttempt::Held(lock) => lock,
+                LockAttempt::Busy { pid } => {
+                    let holder = pid.map_or_else(|| "another process".to_owned(), |pid| format!("pid {pid}"));
+                    let why = format!("{holder} has held {} for more than {}s", path.display(), PATIENCE.as_secs());
+                    return Err(self.refused("not-written", &why));
+                }
+            },
+        };
         let held = disk::read_unlinked(&self.path(), LARGEST).map_err(failed)?;
         let bytes = snapshot.valid.document.bytes();
         // An unchanged registry only moves its time.

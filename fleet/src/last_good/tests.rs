@@ -121,6 +121,21 @@ fn a_place_that_cannot_be_written_is_said() {
 }
 
 #[test]
+fn a_writer_that_does_not_go_on_costs_its_readers_no_more_than_a_moment() {
+    let home = tempfile::tempdir().unwrap();
+    let last_good = place(&home);
+    let recorded = snapshot(document(7, 5432), "945077b5");
+    last_good.record(&recorded, at("2026-08-19T18:31:00Z")).unwrap();
+    let lock = Lock::exclusive(&last_good.lock_path()).unwrap();
+    let refused = last_good.record(&recorded, at("2026-08-19T18:31:05Z")).unwrap_err();
+    assert_eq!(refused.kind, "not-written");
+    let held = format!(" has held {} for more than 2s", last_good.lock_path().display());
+    assert!(refused.sentence.contains(&held), "{refused}");
+    drop(lock);
+    last_good.record(&recorded, at("2026-08-19T18:31:05Z")).unwrap();
+}
+
+#[test]
 fn a_corrupt_copy_is_set_aside_said_and_replaced() {
     let home = tempfile::tempdir().unwrap();
     let last_good = place(&home);
