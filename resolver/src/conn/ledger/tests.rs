@@ -80,6 +80,16 @@ fn a_client_that_leaves_during_the_open_and_asked_nothing_made_no_request() {
 }
 
 #[test]
+fn a_client_that_has_sent_nothing_has_made_no_request_and_waits_for_nothing() {
+    let mut life = Life::new(at(0));
+    life.opening(at(0));
+    assert_eq!(life.opened(), Some(Note::Opened), "the open that was listed ends");
+    // Whoever speaks first on this protocol, nothing was asked: nothing is listed, and nothing goes unanswered.
+    assert_eq!((life.client_ended(), life.over()), (None, None));
+    assert_eq!(life.request(), None);
+}
+
+#[test]
 fn an_open_that_times_out_counts_whatever_the_client_sent() {
     let mut life = Life::new(at(0));
     life.opening(at(0));
