@@ -11,6 +11,7 @@ mod input;
 mod joining;
 mod limits;
 mod man;
+mod mute;
 mod observations;
 mod placement;
 mod probe;

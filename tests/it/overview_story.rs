@@ -4,6 +4,7 @@ use crate::support::home::{Home, STADO};
 use crate::support::process::run;
 use crate::support::tcp::echo;
 use crate::support::{PATIENCE, ports, program, wait_for, wait_until};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// What is said, as `severity about`.
@@ -69,6 +70,43 @@ fn one_screen_tells_what_the_fleet_does_not_serve_and_why() {
     assert!(screen.contains("FLEET     authority: serving, generation 1"), "{screen}");
     drop(taken);
     wait_until("it is served", PATIENCE, || home.stado(&["status"]).code == 0);
+}
+
+#[test]
+fn a_stopped_daemon_is_told_by_status_doctor_and_stop_with_what_lets_it_go_on() {
+    let mut fleet = Fleet::on_loopback_without_sshd(&["desk"]);
+    fleet.service("echo", "desk", "tcp", echo("echo").port(), "shop");
+    fleet.push("desk").ok();
+    let desk = fleet.host("desk");
+    desk.serve();
+    desk.ready();
+    let pid = desk.daemon().pid();
+    let goes_on = format!("`kill -CONT {pid}` lets it go on");
+    desk.daemon().signal(Signal::STOP);
+    let report = desk.home.stado(&["status", "--json"]).exits(1).json();
+    let daemon = &report["daemon"];
+    assert_eq!((&daemon["answers"], &daemon["pid"], &daemon["stopped"]), (&false.into(), &pid.into(), &true.into()));
+    let first = &report["troubles"][0];
+    assert_eq!(first["about"], "daemon", "{report}");
+    let what = first["what"].as_str().unwrap();
+    assert!(what.starts_with(&format!("the daemon (pid {pid}) is stopped by a signal: ")), "{what}");
+    let screen = desk.home.stado(&["status"]).exits(1).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(screen.contains(&goes_on) && screen.contains("desk: stopped by a signal"), "{screen}");
+    for wrong in ["none yet", "Start it", "desk: serving", "start one"] {
+        assert!(!screen.contains(wrong), "{wrong}: {screen}");
+    }
+    let doctor = desk.home.stado(&["doctor", "--json"]).exits(1).json();
+    for id in ["daemon-reachable", "resolver"] {
+        let check = doctor["checks"].as_array().unwrap().iter().find(|check| check["id"] == id).unwrap();
+        assert_eq!(check["status"], "fail", "{check}");
+        assert!(check["detail"].as_str().unwrap().contains(&format!("(pid {pid}) is ")), "{check}");
+        assert_eq!(check["remedy"], format!("{goes_on}."), "{check}");
+    }
+    let refused = desk.home.stado(&["resolver", "stop", "--for", "1s"]).exits(69).stderr;
+    assert!(refused.contains("is stopped by a signal") && refused.contains(&goes_on), "{refused}");
+    // It had heard it all the same, and ends in order.
+    desk.daemon().signal(Signal::CONT);
+    wait_until("it ends", PATIENCE, || desk.daemon().ended().is_some());
 }
 
 /// A daemon with one service, and a `stado` on the PATH.

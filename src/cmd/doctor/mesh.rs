@@ -12,7 +12,7 @@ pub(super) async fn checks(args: &RowsArgs, env: &Env) -> Result<Vec<Check>, Fai
             "ok" => Check::ok(about, check.detail),
             "skip" => Check::skip(about, check.detail),
             _ => {
-                let remedy = remedy(&check.name, &check.detail);
+                let remedy = check.remedy.unwrap_or_else(|| remedy(&check.name, &check.detail));
                 Check::fail(about, check.detail, remedy)
             }
         }

@@ -59,7 +59,7 @@ async fn of_fleet(args: &DoctorArgs, env: &Env) -> Vec<Check> {
     checks.extend(placement::checks(&fleet, answer.as_ref()).await);
     checks.extend(object_auth::checks(&fleet, env).await);
     checks.extend(queue::checks(answer.as_ref()));
-    checks.push(resolver::check(&fleet, answer.as_ref()));
+    checks.push(resolver::check(&fleet, answer.as_ref()).await);
     checks.extend(ssh::checks(&fleet, answer.as_ref()).await);
     checks.extend(databases::checks(&fleet, answer.as_ref(), env).await);
     if args.deployment_preflight {

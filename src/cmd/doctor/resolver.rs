@@ -1,14 +1,16 @@
 //! `resolver`: a host that declares one runs it.
 use super::report::Check;
 use crate::cmd::fleet::Fleet;
+use crate::cmd::mute;
+use crate::cmd::resolver::{PULSE_LIMIT, Pulse, pulse};
 use stado_fleet::authority::Answer;
-use stado_fleet::ledger::{Publisher, ResolverState, never_sentence};
+use stado_fleet::ledger::{self, Publisher, ResolverState, never_sentence};
 
 pub(super) const ABOUT: (&str, &str) = ("resolver", "Resolver");
 const CORRECT: &str = "Correct or remove that file; a running resolver writes it anew.";
 const START: &str = "Start it with `stado resolver serve`.";
 
-pub(super) fn check(fleet: &Fleet, answer: Option<&Answer>) -> Check {
+pub(super) async fn check(fleet: &Fleet, answer: Option<&Answer>) -> Check {
     let Some(answer) = answer else { return Check::skip(ABOUT, "the registry could not be read") };
     let registry = &answer.snapshot.valid.registry;
     let me = fleet.me(registry).ok().flatten();
@@ -18,12 +20,20 @@ pub(super) fn check(fleet: &Fleet, answer: Option<&Answer>) -> Check {
     match fleet.publisher() {
         Err(failure) => Check::fail(ABOUT, failure.message, CORRECT),
         Ok(Publisher::Never { .. }) => Check::fail(ABOUT, never_sentence(&fleet.host.published.state), START),
-        Ok(Publisher::Alive(state)) => alive(&state),
+        Ok(Publisher::Alive(state)) => hung(&state).await.unwrap_or_else(|| alive(&state)),
         Ok(unreadable @ Publisher::Unreadable { .. }) => {
             Check::fail(ABOUT, unreadable.unreadable_sentence().unwrap_or_default(), CORRECT)
         }
         Ok(dead) => Check::fail(ABOUT, dead.dead_sentence().unwrap_or_default(), START),
     }
+}
+
+/// One that runs and does nothing: what it has published is what it did before.
+async fn hung(state: &ResolverState) -> Option<Check> {
+    let bind = state.api_bind.as_deref()?;
+    let Pulse::Silent { stopped } = pulse(bind.parse().ok()?, state.pid).await else { return None };
+    let sentence = ledger::hung_sentence(state.pid, bind, PULSE_LIMIT, stopped);
+    Some(Check::fail(ABOUT, sentence, mute::remedy(state.pid, stopped)))
 }
 
 fn alive(state: &ResolverState) -> Check {

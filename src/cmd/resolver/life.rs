@@ -1,4 +1,5 @@
 //! `resolver stop`, `resolver restart`: the resolver of this home is found by the lock that it holds.
+use super::pulse::is_stopped;
 use crate::args::LifeArgs;
 use crate::config::{Env, HostConfig, parse_duration};
 use crate::exit::{Failure, Outcome, Verb};
@@ -24,6 +25,7 @@ pub(crate) async fn stop(args: LifeArgs, env: &Env) -> Verb {
     let deadline = Instant::now() + patience;
     while holder(&paths)? == Some(pid) {
         if Instant::now() >= deadline {
+            stopped_by_a_signal(pid)?;
             return Err(late(format!(
                 "the resolver (pid {n}) has not ended within {}s: it lets open streams end, at most for its shutdown_timeout; \
                  a second `stado resolver stop` ends them now",
@@ -65,6 +67,7 @@ pub(crate) async fn restarted(patience: Duration, env: &Env) -> Result<i32, Fail
             )));
         }
         if Instant::now() >= deadline {
+            stopped_by_a_signal(pid)?;
             return Err(late(format!(
                 "the resolver (pid {}) has not started again within {}s; its log says whether it refused (restart_refused) \
                  or still lets streams end",
@@ -109,6 +112,18 @@ fn started_at(paths: &PublishedPaths) -> Result<Option<String>, Failure> {
     let publisher = ledger::publisher(paths)?;
     let running = publisher.alive().filter(|state| !matches!(state.state.as_str(), "starting" | "stopped"));
     Ok(running.and_then(|state| state.started_at.clone()))
+}
+
+/// One that is stopped hears nothing but the two signals that are named.
+fn stopped_by_a_signal(pid: Pid) -> Result<(), Failure> {
+    let n = pid.as_raw_nonzero().get();
+    match u32::try_from(n).is_ok_and(is_stopped) {
+        false => Ok(()),
+        true => Err(late(format!(
+            "the resolver (pid {n}) is stopped by a signal, so that it does not hear this one: `kill -CONT {n}` lets it go on, \
+             `kill -9 {n}` ends it now"
+        ))),
+    }
 }
 
 fn late(message: String) -> Failure {

@@ -20,7 +20,7 @@ mod watch;
 pub(crate) use api_reassign::api_reassign;
 pub(crate) use life::{restart, restarted, stop};
 pub(crate) use probe::all_listen;
-pub(crate) use pulse::{LIMIT as PULSE_LIMIT, Pulse, pulse};
+pub(crate) use pulse::{LIMIT as PULSE_LIMIT, Pulse, is_stopped, pulse};
 pub(crate) use relay::relay;
 pub(crate) use resolve::resolve;
 pub(crate) use snapshot::snapshot;

@@ -40,7 +40,7 @@ pub(crate) async fn pulse(api: SocketAddr, pid: u32) -> Pulse {
 }
 
 /// Whether the system says that a signal has stopped the process.
-fn is_stopped(pid: u32) -> bool {
+pub(crate) fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name in parentheses may hold anything: the state stands behind the last one.
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))

@@ -1,4 +1,5 @@
 //! What `stado status` concludes from what it has seen. Pure.
+use crate::cmd::mute::Mute;
 use crate::cmd::resolver::Report as FleetReport;
 use crate::ui::clean;
 use jiff::Timestamp;
@@ -14,11 +15,20 @@ pub(super) struct Seen {
     /// The control socket that was asked.
     pub(super) socket: String,
     /// The daemon's word, or why there is none.
-    pub(super) health: Result<Health, String>,
+    pub(super) health: Result<Health, Unanswered>,
     pub(super) overview: Overview,
     pub(super) refused: RefusedList,
     pub(super) certificates: CertificateList,
     pub(super) fleet: Fleet,
+}
+
+/// Why the daemon gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unanswered {
+    /// In words.
+    pub(super) why: String,
+    /// The daemon, when it is there all the same.
+    pub(super) mute: Option<Mute>,
 }
 
 /// The fleet's side.
@@ -61,6 +71,8 @@ pub(crate) struct Daemon {
     pub(crate) socket: String,
     pub(crate) version: Option<String>,
     pub(crate) pid: Option<u32>,
+    /// Whether a signal has stopped it.
+    pub(crate) stopped: bool,
     /// Daemons that were taken over and still have streams.
     pub(crate) leaving: Vec<Leaving>,
 }
@@ -126,6 +138,7 @@ pub(super) fn conclude(seen: Seen, now: Timestamp) -> Report {
     };
     let Overview { pid, router, mut services, .. } = seen.overview;
     services.sort_by(|a, b| (rank(a), &a.name, &a.consumer).cmp(&(rank(b), &b.name, &b.consumer)));
+    let mute = seen.health.as_ref().err().and_then(|unanswered| unanswered.mute.clone());
     let health = seen.health.ok();
     let fleet = match seen.fleet {
         Fleet::Told(report) => Some(report),
@@ -141,7 +154,8 @@ pub(super) fn conclude(seen: Seen, now: Timestamp) -> Report {
             answers: health.is_some(),
             socket: seen.socket,
             version: health.as_ref().map(|health| health.version.clone()),
-            pid: Some(pid).filter(|pid| *pid > 0),
+            pid: Some(pid).filter(|pid| *pid > 0).or(mute.as_ref().and_then(|mute| mute.pid)),
+            stopped: mute.is_some_and(|mute| mute.stopped),
             leaving: health.map(|health| health.leaving).unwrap_or_default(),
         },
         services,
@@ -187,9 +201,15 @@ fn waits(report: &FleetReport) -> Vec<Waiting> {
 
 fn troubles(seen: &Seen) -> Vec<Trouble> {
     let mut all = Vec::new();
-    if let Err(why) = &seen.health {
-        let fix = "Start it with `stado resolver serve`; `stado doctor --fix-hints` looks further.";
-        all.push(Trouble::fail("daemon", why).fix(fix));
+    match &seen.health {
+        Ok(_) => {}
+        Err(Unanswered { mute: Some(mute), .. }) => {
+            all.push(Trouble::fail("daemon", &mute.sentence()).fix(&mute.remedy()));
+        }
+        Err(Unanswered { why, mute: None }) => {
+            let fix = "Start it with `stado resolver serve`; `stado doctor --fix-hints` looks further.";
+            all.push(Trouble::fail("daemon", why).fix(fix));
+        }
     }
     all.extend(of_fleet(seen));
     all.extend(of_router(seen, &all));

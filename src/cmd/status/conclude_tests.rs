@@ -40,13 +40,16 @@ fn a_host_where_all_is_well_is_ready_on_one_screen() {
 #[test]
 fn a_daemon_that_does_not_answer_is_the_first_thing_that_is_said() {
     let mut all = seen(Vec::new());
-    all.health = Err("no daemon at /s".into());
+    all.health = Err(Unanswered { why: "no daemon at /s".into(), mute: None });
+    all.overview.pid = 0;
     all.certificates.refused = Some("bad key".into());
     let report = conclude(all, now());
     assert_eq!(report.verdict, "down");
     assert_eq!(report.troubles[0].about, "daemon");
     assert!(report.troubles[0].fix.as_deref().unwrap().contains("stado resolver serve"));
-    assert!(text(&report, false).contains("DAEMON    does not answer at /s"));
+    let screen = text(&report, false);
+    assert!(screen.contains("DAEMON    does not answer at /s"), "{screen}");
+    assert!(screen.contains("SERVICES  not known"), "nobody said that there are none: {screen}");
 }
 
 #[test]

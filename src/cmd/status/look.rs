@@ -1,8 +1,9 @@
 //! Asks the daemon, the container adapter, the router and the fleet's side, each for itself: one that does not answer is
 //! part of the answer.
-use super::conclude::{Fleet, Seen};
+use super::conclude::{Fleet, Seen, Unanswered};
 use crate::args::{DaemonArgs, StatusArgs};
 use crate::client::{Api, Error};
+use crate::cmd::mute::Mute;
 use crate::cmd::resolver;
 use crate::cmd::service::api as daemon_api;
 use crate::config::{Env, HostConfig};
@@ -20,11 +21,15 @@ pub(super) async fn look(args: &DaemonArgs, env: &Env) -> Result<Seen, Failure> 
         unless_unknown(api.certificates()),
         fleet(env)
     );
+    let health = match health {
+        Ok(health) => Ok(health),
+        Err(error) => Err(Unanswered { mute: Mute::behind(&error, env).await, why: error.to_string() }),
+    };
     Ok(Seen {
         // An account without a name is left out.
         host: HostConfig::whoami(env).unwrap_or_default().trim_start_matches('@').to_owned(),
         socket: api.socket().display().to_string(),
-        health: health.map_err(|error| error.to_string()),
+        health,
         overview: overview.unwrap_or_default(),
         refused: refused.unwrap_or_default(),
         certificates: certificates.unwrap_or_default(),

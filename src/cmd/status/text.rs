@@ -1,6 +1,7 @@
 //! The report for people: what has to be put right, what is worth knowing, then how everything stands.
 use super::conclude::{Report, Trouble, Waiting};
 use crate::cmd::age;
+use crate::cmd::resolver::Report as FleetReport;
 use crate::ui::clean;
 use jiff::Timestamp;
 use stado_fleet::wire::Standing;
@@ -21,7 +22,10 @@ pub(super) fn text(report: &Report, all: bool) -> String {
             of.into_iter().for_each(|trouble| lines.extend(told(trouble, now)));
         }
     }
-    lines.extend(services(&report.services, now, all));
+    lines.extend(match report.daemon.answers {
+        true => services(&report.services, now, all),
+        false => vec!["\nSERVICES  not known: the daemon does not answer".to_owned()],
+    });
     if !report.waits.is_empty() {
         lines.push("\nWAITING".to_owned());
         lines.extend(report.waits.iter().map(waiting));
@@ -155,7 +159,11 @@ fn daemon(report: &Report) -> String {
     match (&report.daemon.version, report.daemon.pid) {
         (Some(version), Some(pid)) => format!("DAEMON    {version}, pid {pid}, {}", report.daemon.socket),
         (Some(version), None) => format!("DAEMON    {version}, {}", report.daemon.socket),
-        (None, _) => format!("DAEMON    does not answer at {}", report.daemon.socket),
+        (None, Some(pid)) if report.daemon.stopped => {
+            format!("DAEMON    pid {pid} is stopped by a signal, {}", report.daemon.socket)
+        }
+        (None, Some(pid)) => format!("DAEMON    pid {pid} does not answer at {}", report.daemon.socket),
+        (None, None) => format!("DAEMON    does not answer at {}", report.daemon.socket),
     }
 }
 
@@ -170,7 +178,7 @@ fn fleet(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "FLEET     {}: {}, {held}, authority {} {reached}",
         dash(&fleet.target),
-        fleet.state,
+        state(fleet),
         dash(&fleet.authority.target)
     )];
     lines.extend(fleet.links.iter().map(|link| {
@@ -182,6 +190,15 @@ fn fleet(report: &Report) -> Vec<String> {
         )
     }));
     lines
+}
+
+/// What the resolver says it does, unless it does nothing at all.
+fn state(fleet: &FleetReport) -> &str {
+    match &fleet.daemon {
+        Some(running) if running.stopped => "stopped by a signal",
+        Some(running) if running.answering == Some(false) => "running and not answering",
+        _ => &fleet.state,
+    }
 }
 
 /// A line cut at spaces; what goes on is indented.

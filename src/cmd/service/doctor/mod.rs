@@ -4,6 +4,7 @@ mod host;
 
 use super::daemon;
 use crate::args::RowsArgs;
+use crate::cmd::mute::Mute;
 use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui::{self, Rows};
@@ -14,19 +15,21 @@ pub(crate) struct Check {
     /// `ok`, `skip` or `fail`; only the last fails the command.
     pub(crate) status: &'static str,
     pub(crate) detail: String,
+    /// What to do, where the finding itself says it.
+    pub(crate) remedy: Option<String>,
 }
 
 impl Check {
     fn ok(name: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { name: name.into(), status: "ok", detail: detail.into() }
+        Self { name: name.into(), status: "ok", detail: detail.into(), remedy: None }
     }
 
     fn skip(name: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { name: name.into(), status: "skip", detail: detail.into() }
+        Self { name: name.into(), status: "skip", detail: detail.into(), remedy: None }
     }
 
     fn fail(name: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { name: name.into(), status: "fail", detail: detail.into() }
+        Self { name: name.into(), status: "fail", detail: detail.into(), remedy: None }
     }
 }
 
@@ -53,7 +56,13 @@ async fn daemon_reachable(args: &RowsArgs, env: &Env) -> Result<Vec<Check>, Fail
     let api = daemon::api(&args.daemon, env)?;
     let health = match api.health().await {
         Ok(health) => health,
-        Err(error) => return Ok(vec![Check::fail("daemon-reachable", error.to_string())]),
+        Err(error) => {
+            const NAME: &str = "daemon-reachable";
+            return Ok(vec![match Mute::behind(&error, env).await {
+                Some(mute) => Check { remedy: Some(mute.remedy()), ..Check::fail(NAME, mute.sentence()) },
+                None => Check::fail(NAME, error.to_string()),
+            }]);
+        }
     };
     let mut checks = vec![Check::ok("daemon-reachable", format!("version {}", health.version))];
     // A daemon of the first version does not know the question.
