@@ -159,13 +159,32 @@ fn the_fleet_lists_who_holds_which_generation_and_who_refuses_one_and_why() {
     assert!(text.contains("\ndesk  refuses  generation=2  state=backing_off  told "), "{text}");
     assert!(text.contains("    refuses generation 1 of authority:registry.json (version "), "{text}");
 
+    // One that was killed is not said to do what it said last.
+    let rows = wait_for("the worker refuses what it is given", PATIENCE, || {
+        let rows = holders(&mut fleet, "authority");
+        rows.iter().any(|row| row["host"] == "worker" && row["state"] == "backing_off").then_some(rows)
+    });
+    drop(rows);
+    fleet.host("worker").kill9();
+    let worker = wait_for("nothing is heard of it", PATIENCE, || {
+        let rows = holders(&mut fleet, "authority");
+        rows.into_iter().find(|row| row["host"] == "worker" && row["status"] == "silent")
+    });
+    assert_eq!((&worker["state"], &worker["last_state"]), (&Value::Null, &json!("backing_off")), "{worker}");
+    assert_eq!((&worker["generation"], &worker["refused"]["generation"]), (&json!(2), &json!(1)), "{worker}");
+    let since = worker["silent_since"].as_str().unwrap().to_owned();
+    let text = fleet.host("authority").home.stado(&["registry", "holders"]).ok().stdout;
+    let line = text.lines().find(|line| line.starts_with("worker  silent  generation=2  state=-  ")).unwrap();
+    assert!(line.contains(&format!("nothing heard since {}", &since[..16])), "{since}: {line}");
+
     // A host that has told nothing is asked for what it has published.
-    fleet.host("desk").kill9();
     std::fs::remove_dir_all(fleet.host("authority").home.file(".stado/holders")).unwrap();
     let rows = holders(&mut fleet, "authority");
     let desk = rows.iter().find(|row| row["host"] == "desk").unwrap();
     assert_eq!((&desk["heard"], &desk["status"], &desk["generation"]), (&json!("asked"), &json!("refuses"), &json!(2)));
+    fleet.host("desk").kill9();
     // And one that can neither tell nor be asked is not made up.
+    std::fs::remove_dir_all(fleet.host("authority").home.file(".stado/holders")).ok();
     fleet.host("desk").sshd.as_mut().unwrap().down();
     let rows = holders(&mut fleet, "authority");
     let desk = rows.iter().find(|row| row["host"] == "desk").unwrap();

@@ -67,6 +67,9 @@ impl Holding {
 pub struct Heard {
     /// When, RFC 3339.
     pub at: String,
+    /// When the watch ended over which it was said, while nothing was said over another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gone_at: Option<String>,
     /// What.
     #[serde(flatten)]
     pub holding: Holding,
@@ -95,28 +98,43 @@ impl Holders {
         Self { dir: stado_home.join("holders") }
     }
 
-    /// Keeps what a host said. `false` when it names no host. Blocks for a file write.
+    /// Keeps what a host said; what is kept. `None` when it names no host. Blocks for a file write.
     ///
     /// # Errors
     /// It could not be written.
-    pub fn record(&self, holding: &Holding, now: Timestamp) -> Result<bool, DiskError> {
-        let Ok(name) = holding.target.parse::<TargetName>() else { return Ok(false) };
-        let path = self.dir.join(format!("{name}.json"));
+    pub fn record(&self, holding: &Holding, now: Timestamp) -> Result<Option<Heard>, DiskError> {
+        let Some(path) = self.file(holding) else { return Ok(None) };
         if !path.exists() && self.names().len() >= FILES {
-            return Ok(false);
+            return Ok(None);
         }
-        let heard = Heard { at: stamp(now), holding: holding.clone() };
+        let heard = Heard { at: stamp(now), gone_at: None, holding: holding.clone() };
         disk::publish(&path, &serde_json::to_vec(&heard).unwrap_or_default())?;
-        Ok(true)
+        Ok(Some(heard))
+    }
+
+    /// Notes that the watch has ended over which `last` was said, unless its host has said something since. Blocks for a file
+    /// write.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn gone(&self, last: &Heard, now: Timestamp) -> Result<(), DiskError> {
+        let Some(path) = self.file(&last.holding) else { return Ok(()) };
+        if read(&path).as_ref() == Some(last) {
+            let gone = Heard { gone_at: Some(stamp(now)), ..last.clone() };
+            disk::publish(&path, &serde_json::to_vec(&gone).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    fn file(&self, holding: &Holding) -> Option<PathBuf> {
+        let name = holding.target.parse::<TargetName>().ok()?;
+        Some(self.dir.join(format!("{name}.json")))
     }
 
     /// Everything that was heard here, by host. A file that cannot be read is left out: its host says it again.
     pub fn report(&self, now: Timestamp) -> HoldersReport {
-        let read = |name: &String| {
-            let bytes = disk::read_unlinked(&self.dir.join(name), LARGEST).ok()??;
-            serde_json::from_slice::<Heard>(&bytes).ok()
-        };
-        HoldersReport { schema: SCHEMA.into(), now: stamp(now), heard: self.names().iter().filter_map(read).collect() }
+        let heard = self.names().iter().filter_map(|name| read(&self.dir.join(name))).collect();
+        HoldersReport { schema: SCHEMA.into(), now: stamp(now), heard }
     }
 
     fn names(&self) -> Vec<String> {
@@ -126,6 +144,10 @@ impl Holders {
         names.sort();
         names
     }
+}
+
+fn read(path: &Path) -> Option<Heard> {
+    serde_json::from_slice(&disk::read_unlinked(path, LARGEST).ok()??).ok()
 }
 
 /// What was heard by whoever is the authority: this host, or another one over SSH.
@@ -159,16 +181,33 @@ mod tests {
         let holders = Holders::new(home.path());
         let now: Timestamp = "2026-11-30T20:00:00Z".parse().unwrap();
         for (host, generation) in [("desk", 6), ("worker", 7), ("desk", 7)] {
-            assert!(holders.record(&holding(host, generation), now).unwrap());
+            assert!(holders.record(&holding(host, generation), now).unwrap().is_some());
         }
         for stranger in ["../desk", "", "Desk", "a/b", ".hidden"] {
-            assert!(!holders.record(&holding(stranger, 1), now).unwrap(), "{stranger:?}");
+            assert_eq!(holders.record(&holding(stranger, 1), now).unwrap(), None, "{stranger:?}");
         }
         std::fs::write(home.path().join("holders/torn.json"), "{").unwrap();
         let report = holders.report(now);
         let said: Vec<_> = report.heard.iter().map(|h| (h.holding.target.as_str(), h.holding.generation)).collect();
         assert_eq!(said, [("desk", Some(7)), ("worker", Some(7))]);
         assert_eq!((report.schema.as_str(), report.now.as_str()), (SCHEMA, report.heard[0].at.as_str()));
+    }
+
+    #[test]
+    fn the_end_of_a_watch_is_noted_unless_its_host_has_another_one() {
+        let home = tempfile::tempdir().unwrap();
+        let holders = Holders::new(home.path());
+        let [first, later, end]: [Timestamp; 3] =
+            ["2026-11-30T20:00:00Z", "2026-11-30T20:00:05Z", "2026-11-30T20:00:09Z"].map(|at| at.parse().unwrap());
+        let gone = || holders.report(end).heard[0].gone_at.clone();
+        let old = holders.record(&holding("desk", 7), first).unwrap().unwrap();
+        let new = holders.record(&holding("desk", 7), later).unwrap().unwrap();
+        holders.gone(&old, end).unwrap();
+        assert_eq!(gone(), None, "it has said something over another watch since");
+        holders.gone(&new, end).unwrap();
+        assert_eq!(gone(), Some(stamp(end)));
+        holders.record(&holding("desk", 8), end).unwrap();
+        assert_eq!(gone(), None, "it is back");
     }
 
     #[test]

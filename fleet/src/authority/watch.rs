@@ -14,7 +14,8 @@
 //! of who holds what hears nothing of it.
 use super::bulletin::{Bulletin, News};
 use super::change::Change;
-use super::holding::{Holders, Holding};
+use super::holding::{Heard, Holders, Holding};
+use crate::disk::DiskError;
 use crate::name::StoreVersion;
 use std::io;
 use std::sync::Arc;
@@ -52,18 +53,26 @@ where
     let (input, mut output) = tokio::io::split(io);
     say(&mut output, &format!("{WORD}{VERSION} every={}\n", EVERY.as_secs())).await?;
     let wants_changes = AtomicBool::new(false);
-    tokio::select! {
+    let mut last = None;
+    let ended = tokio::select! {
         told = versions(bulletin, &mut output, &wants_changes) => told,
-        () = heard(input, &wants_changes, holders) => Ok(()),
+        () = heard(input, &wants_changes, holders, &mut last) => Ok(()),
+    };
+    if let Some(last) = last {
+        let holders = holders.clone();
+        noted(move || holders.gone(&last, jiff::Timestamp::now())).await;
     }
+    ended
 }
 
-/// Until the reader is gone.
-async fn heard(input: impl AsyncRead + Unpin, wants_changes: &AtomicBool, holders: &Holders) {
+/// Until the reader is gone. `last`: what it said last.
+async fn heard(input: impl AsyncRead + Unpin, wants_changes: &AtomicBool, holders: &Holders, last: &mut Option<Heard>) {
     let mut lines = BufReader::with_capacity(128, input);
     while let Ok(Some(said)) = line(&mut lines).await {
         if let Some(holding) = said.strip_prefix(HOLDS) {
-            keep(holders, holding).await;
+            if let Some(kept) = keep(holders, holding).await {
+                *last = Some(kept);
+            }
             continue;
         }
         let mut words = said.strip_prefix(WORD).unwrap_or_default().split_whitespace();
@@ -75,12 +84,20 @@ async fn heard(input: impl AsyncRead + Unpin, wants_changes: &AtomicBool, holder
 }
 
 /// What cannot be kept is nobody's failure: its host says it again, and can be asked.
-async fn keep(holders: &Holders, said: &str) {
-    let Ok(holding) = serde_json::from_str::<Holding>(said) else { return };
+async fn keep(holders: &Holders, said: &str) -> Option<Heard> {
+    let holding = serde_json::from_str::<Holding>(said).ok()?;
     let holders = holders.clone();
-    let kept = tokio::task::spawn_blocking(move || holders.record(&holding, jiff::Timestamp::now())).await;
-    if let Ok(Err(error)) = kept {
-        tracing::debug!(target: "stado::fleet", "what a host holds was not kept: {error}");
+    noted(move || holders.record(&holding, jiff::Timestamp::now())).await?
+}
+
+async fn noted<T: Send + 'static>(write: impl FnOnce() -> Result<T, DiskError> + Send + 'static) -> Option<T> {
+    match tokio::task::spawn_blocking(write).await {
+        Ok(Ok(done)) => Some(done),
+        Ok(Err(error)) => {
+            tracing::debug!(target: "stado::fleet", "what a host holds was not kept: {error}");
+            None
+        }
+        Err(_) => None,
     }
 }
 
@@ -425,6 +442,14 @@ mod tests {
             timeout(PATIENCE, said).await.unwrap();
         }
         assert!(watch.next().await.is_ok(), "what is told goes on");
+        assert_eq!(holders.report(jiff::Timestamp::now()).heard[0].gone_at, None);
+        drop((watch, teller));
+        let noted = async {
+            while holders.report(jiff::Timestamp::now()).heard[0].gone_at.is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, noted).await.expect("its end is noted");
     }
 
     #[tokio::test]

@@ -93,4 +93,9 @@ resolver_state() {
         printf 'resolver_state'; value "$file"; echo
         if [ -e "$file" ] || [ -L "$file" ]; then fact resolver_state_unread "$file"; fi
     fi
+    # A probe that is given back at once. Where nothing can probe, nothing is said.
+    lock=$(dirname "$file")/resolver-state.lock
+    if [ -f "$lock" ] && [ -r "$lock" ] && command -v flock >/dev/null 2>&1; then
+        if flock -n -s "$lock" true 2>/dev/null; then fact resolver_runs no; else fact resolver_runs yes; fi
+    fi
 }

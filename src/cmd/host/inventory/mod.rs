@@ -171,11 +171,14 @@ pub(crate) struct Beacon {
     pub(crate) file: String,
     /// What it has published; why what is there says nothing.
     pub(crate) state: Result<Option<ResolverState>, String>,
+    /// Whether the lock of its publisher is held; `None` where the host has nothing to probe it with.
+    pub(crate) runs: Option<bool>,
 }
 
 /// Reads the answer to [`beacon_question`].
 pub(crate) fn beacon(facts: &Facts) -> Beacon {
     let clock = facts.one("clock").and_then(|fact| fact.text(0).parse().ok());
     let file = facts.one("resolver_state").map(|fact| clean::line(&fact.text(0))).unwrap_or_default();
-    Beacon { clock, file, state: compose::state(facts) }
+    let runs = facts.one("resolver_runs").map(|fact| fact.text(0) == "yes");
+    Beacon { clock, file, state: compose::state(facts), runs }
 }

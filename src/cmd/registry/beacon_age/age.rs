@@ -34,7 +34,7 @@ impl Seen {
     }
 
     /// From the host's answer.
-    pub(super) fn of(Beacon { clock, file, state }: Beacon) -> Self {
+    pub(super) fn of(Beacon { clock, file, state, .. }: Beacon) -> Self {
         let state = match state {
             Ok(Some(state)) => state,
             Ok(None) => return Self::Absent { file },
@@ -233,7 +233,7 @@ mod tests {
     fn a_file_that_says_nothing_is_neither_a_beacon_nor_the_absence_of_one() {
         let of = |text: &str| {
             let state = serde_json::from_str(text).map(Some).map_err(|e| format!("it is damaged: {e}"));
-            Seen::of(Beacon { clock: Some(now().as_second()), file: "/s".into(), state })
+            Seen::of(Beacon { clock: Some(now().as_second()), file: "/s".into(), state, runs: None })
         };
         for (text, why) in [("{", "it is damaged: "), (r#"{"state":"serving"}"#, "does not say when")] {
             let row = judged(Some(of(text)), Some((ago(100), ago(103).to_string())));
@@ -243,7 +243,7 @@ mod tests {
         }
         let state = r#"{"state":"serving","updated_at":"2026-10-20T09:59:58.123456+00:00"}"#;
         assert!(matches!(of(state), Seen::Beacon { clock: Some(at), .. } if at == now()));
-        let none = Seen::of(Beacon { clock: None, file: "/s".into(), state: Ok(None) });
+        let none = Seen::of(Beacon { clock: None, file: "/s".into(), state: Ok(None), runs: None });
         assert_eq!(judged(Some(none), None).status, "absent");
     }
 

@@ -49,9 +49,10 @@ pub(crate) async fn holders(args: HoldersArgs, env: &Env) -> Verb {
         known.insert(me.clone(), here(&fleet, &me)?);
     }
     let stored = stored(&answer);
+    let now = Timestamp::now();
     let row = |target: &Target| {
         let (word, why) = known.remove(&target.name).unwrap_or_default();
-        judge(target, word, why, &stored)
+        judge(target, word, why, &stored, now)
     };
     let rows: Vec<Row> = registry.targets.values().map(row).collect();
     let location = answer.source.location();
@@ -91,7 +92,7 @@ async fn heard(fleet: &Fleet, answer: &Answer, own: &Holders) -> HoldersReport {
 }
 
 fn has_fresh_word(known: &Known, name: &TargetName) -> bool {
-    matches!(known.get(name), Some((Some(word), _)) if word.age <= FRESH)
+    matches!(known.get(name), Some((Some(word), _)) if word.age <= FRESH && !word.gone)
 }
 
 fn told(report: &HoldersReport) -> Known {
@@ -99,7 +100,8 @@ fn told(report: &HoldersReport) -> Known {
     let word = |heard: &authority::Heard| {
         let name: TargetName = heard.holding.target.parse().ok()?;
         let age = now?.duration_since(heard.at.parse().ok()?).as_secs();
-        let word = Word { holding: heard.holding.clone(), how: "told", age: u64::try_from(age).unwrap_or(0) };
+        let gone = heard.gone_at.is_some();
+        let word = Word { holding: heard.holding.clone(), how: "told", age: u64::try_from(age).unwrap_or(0), gone };
         Some((name, (Some(word), None)))
     };
     report.heard.iter().filter_map(word).collect()
@@ -108,10 +110,10 @@ fn told(report: &HoldersReport) -> Known {
 /// What this host's own resolver has published.
 fn here(fleet: &Fleet, me: &TargetName) -> Result<(Option<Word>, Option<String>), Failure> {
     let publisher = fleet.publisher()?;
-    let word = |state| Word { holding: holding(state, me), how: "here", age: 0 };
+    let word = |state, age| Word { holding: holding(state, me), how: "here", age, gone: false };
     Ok(match &publisher {
-        Publisher::Alive(state) => (Some(word(state)), None),
-        Publisher::Dead { state, .. } => (Some(word(state)), publisher.dead_sentence()),
+        Publisher::Alive(state) => (Some(word(state, 0)), None),
+        Publisher::Dead { state, .. } => (Some(word(state, age(state, Timestamp::now()))), publisher.dead_sentence()),
         Publisher::Never { .. } => (None, Some(never_sentence(&fleet.host.published.state))),
         Publisher::Unreadable { .. } => (None, publisher.unreadable_sentence()),
     })
@@ -131,7 +133,7 @@ fn holding(state: &ResolverState, name: &TargetName) -> Holding {
 fn after(asked: Option<Asked>, before: Option<Word>, target: &Target) -> (Option<Word>, Option<String>) {
     match asked {
         Some(Asked::Published(beacon)) => match beacon.state {
-            Ok(Some(state)) => published(&state, beacon.clock, target),
+            Ok(Some(state)) => published(&state, (beacon.clock, beacon.runs), target),
             Ok(None) => (before, Some(format!("no resolver has published state at {}", beacon.file))),
             Err(why) => (before, Some(format!("{} says nothing: {why}", beacon.file))),
         },
@@ -143,16 +145,28 @@ fn after(asked: Option<Asked>, before: Option<Word>, target: &Target) -> (Option
     }
 }
 
-/// What a host's resolver has published; `clock`: that host's, in seconds.
-fn published(state: &ResolverState, clock: Option<i64>, target: &Target) -> (Option<Word>, Option<String>) {
+/// What a host's resolver has published; `clock`: that host's, in seconds; `runs`: whether it runs, where that is known.
+fn published(
+    state: &ResolverState,
+    (clock, runs): (Option<i64>, Option<bool>),
+    target: &Target,
+) -> (Option<Word>, Option<String>) {
     let now = clock.and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or_else(Timestamp::now);
-    let written: Option<Timestamp> = state.updated_at.parse().ok();
-    let age = written.map_or(0, |at| u64::try_from(now.duration_since(at).as_secs()).unwrap_or(0));
-    let word = Word { holding: holding(state, &target.name), how: "asked", age };
+    let age = age(state, now);
+    let word = Word { holding: holding(state, &target.name), how: "asked", age, gone: false };
     // What it published last is no word of now when it publishes no more.
     let window = target.resolver.as_ref().map_or(FRESH, |policy| policy.max_stale_seconds.max(FRESH));
-    let why = (age > window).then(|| format!("its resolver has published nothing for {}", span(age)));
+    let why = match runs {
+        Some(false) => Some("its resolver is not running: nobody holds the lock of what it published".to_owned()),
+        _ => (age > window).then(|| format!("its resolver has published nothing for {}", span(age))),
+    };
     (Some(word), why)
+}
+
+/// How long ago a state was written, in seconds.
+fn age(state: &ResolverState, now: Timestamp) -> u64 {
+    let written: Option<Timestamp> = state.updated_at.parse().ok();
+    written.map_or(0, |at| u64::try_from(now.duration_since(at).as_secs()).unwrap_or(0))
 }
 
 fn number(number: Option<u64>) -> String {
@@ -169,6 +183,13 @@ impl std::fmt::Display for Row {
         let state = self.state.as_deref().map_or("-".into(), ui::clean::line);
         write!(f, "{host}  {status}  generation={}{}  state={state}", number(self.generation), epoch(self.epoch))?;
         match (self.heard, self.age_seconds) {
+            (Some(_), Some(age)) if self.silent_since.is_some() => {
+                let since = self.silent_since.as_deref().unwrap_or_default();
+                write!(f, "  nothing heard since {since} ({})", span(age))?;
+                if let Some(last) = &self.last_state {
+                    write!(f, ", when it was {}", ui::clean::line(last))?;
+                }
+            }
             (Some(how), Some(age)) if how != "here" => write!(f, "  {how} {} ago", span(age))?,
             (Some(how), _) => write!(f, "  {how}")?,
             (None, _) => {}
