@@ -79,17 +79,27 @@ fn etcd_over_tls_takes_the_hosts_certificate_and_the_host_takes_only_its_own() {
     assert_eq!(home.stado(&["registry", "pull", "--path", "channels.notes"]).ok().stdout, "over TLS\n");
 
     // A member that another authority vouches for, and a host without a certificate, or with a stranger's.
-    for (ca, cert, why) in
-        [("others", Some("us"), "certificate"), ("us", None, "certificate"), ("us", Some("others"), "certificate")]
-    {
+    let at = format!("https://127.0.0.1:{}", client.port());
+    let mine = home.file("others.pem");
+    for (ca, cert, why) in [
+        ("others", Some("us"), format!("TLS with {at} failed: invalid peer certificate: UnknownIssuer")),
+        ("us", None, format!("{at} asks for a certificate of this host, and storage.etcd names none")),
+        (
+            "us",
+            Some("others"),
+            format!("{at} refused the certificate of this host, storage.etcd.cert_file {}", mine.display()),
+        ),
+    ] {
         store(ca, cert);
-        let refused = home.stado(&["registry", "set", "--path", "channels.notes", "--value", "no"]);
+        let refused = home.stado(&["registry", "set", "--path", "channels.notes", "--value", "no"]).exits(1);
         assert!(
-            refused.code != 0 && refused.stderr.contains("registry store unreachable (etcd:/prod/registry.json): "),
+            refused.stderr.contains("registry store unreachable (etcd:/prod/registry.json): "),
             "{}",
             refused.stderr
         );
-        assert!(refused.stderr.to_lowercase().contains(why), "{ca} {cert:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains(&why), "{ca} {cert:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains("retrying will not help"), "{ca} {cert:?}: {}", refused.stderr);
+        assert!(!refused.stderr.contains("may have been"), "nothing was sent: {}", refused.stderr);
     }
     store("us", Some("us"));
     assert_eq!(home.stado(&["registry", "pull", "--path", "channels.notes"]).ok().stdout, "over TLS\n");

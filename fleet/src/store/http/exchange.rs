@@ -167,17 +167,20 @@ pub(crate) async fn open(origin: &Origin, tls: &Tls, deadlines: Deadlines, ask: 
     };
     if !origin.https {
         let tcp = timeout(deadlines.connect, tcp).await.map_err(|_| late())??;
-        return over(tcp, origin, deadlines, ask).await;
+        return over(tcp, origin, None, deadlines, ask).await;
     }
     let secured = async {
         let unusable = |e: String| Lost::before(Class::Config, e);
         let name = tls::server_name(&origin.host).map_err(unusable)?;
         let connector = tls.connector().await.map_err(unusable)?;
-        let tls = connector.connect(name, tcp.await?).await;
-        tls.map_err(|e| Lost::before(tls_class(&e), format!("TLS with {origin} failed: {e}")))
+        let secured = connector.connect(name, tcp.await?).await;
+        secured.map_err(|e| match tls.refused(&e) {
+            Some(why) => Lost::before(Class::Auth, format!("{origin} {why}")),
+            None => Lost::before(tls_class(&e), format!("TLS with {origin} failed: {e}")),
+        })
     };
-    let tls = timeout(deadlines.connect, secured).await.map_err(|_| late())??;
-    over(tls, origin, deadlines, ask).await
+    let secured = timeout(deadlines.connect, secured).await.map_err(|_| late())??;
+    over(secured, origin, Some(tls), deadlines, ask).await
 }
 
 /// An answer that says nothing for hours is told from a machine that is gone. A system that refuses it goes without.
@@ -198,6 +201,7 @@ fn tls_class(e: &std::io::Error) -> Class {
 async fn over(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     origin: &Origin,
+    tls: Option<&Tls>,
     deadlines: Deadlines,
     ask: Ask,
 ) -> Result<Answer, Lost> {
@@ -210,8 +214,11 @@ async fn over(
         let _ = connection.await;
     }));
     let head = timeout(patience, sender.send_request(request)).await.map_err(|_| silent(origin, patience))?;
-    let head: Response<Incoming> =
-        head.map_err(|e| Lost::after(Class::InfraDown, format!("{origin} ended the request: {}", whole(&e))))?;
+    let head: Response<Incoming> = head.map_err(|e| match tls.and_then(|tls| tls.refused(&e)) {
+        // In TLS 1.3 the handshake ends here before the server has looked at who we are. It looks before it reads on.
+        Some(why) => Lost::before(Class::Auth, format!("{origin} {why}")),
+        None => Lost::after(Class::InfraDown, format!("{origin} ended the request: {}", whole(&e))),
+    })?;
     let (parts, body) = head.into_parts();
     Ok(Answer {
         status: parts.status.as_u16(),

@@ -1,10 +1,11 @@
 //! TLS to a store: the system's roots, one more where it is configured, and a certificate of this host where one is asked for.
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
+use tokio_rustls::rustls::{AlertDescription, ClientConfig, Error as TlsError, RootCertStore, crypto::aws_lc_rs};
 
 /// How a store is trusted, and how this host shows who it is. Cheap to clone; its files are read once, when they are first
 /// needed.
@@ -44,6 +45,39 @@ impl Tls {
         Self { files: Arc::new(files), made: Arc::default() }
     }
 
+    /// What a server that ended the connection has against this host's certificate; `None` where it said nothing of it. A
+    /// retry with the same files is refused again.
+    pub(super) fn refused(&self, error: &(dyn Error + 'static)) -> Option<String> {
+        use AlertDescription as A;
+        let alert = alert(error)?;
+        let of_certificates = [
+            A::BadCertificate,
+            A::UnsupportedCertificate,
+            A::CertificateRevoked,
+            A::CertificateExpired,
+            A::CertificateUnknown,
+            A::CertificateRequired,
+            A::UnknownCA,
+            A::AccessDenied,
+        ];
+        if !of_certificates.contains(&alert) {
+            return None;
+        }
+        let setting = self.files.setting;
+        Some(match &self.files.certificate {
+            Some((certificate, _)) => format!(
+                "refused the certificate of this host, {setting}.cert_file {} ({alert:?}): it must be in force, be for client \
+                 authentication, and be signed by an authority that the server trusts for its clients; replace it with its key, \
+                 or name another one",
+                certificate.display()
+            ),
+            None => format!(
+                "asks for a certificate of this host, and {setting} names none ({alert:?}): name one in {setting}.cert_file and \
+                 its key in {setting}.key_file"
+            ),
+        })
+    }
+
     /// The connector. Reading the system's roots takes files, and is done off the runtime's threads.
     pub(super) async fn connector(&self) -> Result<TlsConnector, String> {
         let make = async {
@@ -53,6 +87,20 @@ impl Tls {
         };
         self.made.get_or_try_init(|| make).await.map(|made| made.0.clone())
     }
+}
+
+/// The alert of TLS that an error comes from.
+fn alert(error: &(dyn Error + 'static)) -> Option<AlertDescription> {
+    let mut error = Some(error);
+    while let Some(this) = error {
+        // What an error of the system wraps is not among its sources.
+        let inner = this.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if let Some(TlsError::AlertReceived(alert)) = inner.and_then(|inner| inner.downcast_ref()) {
+            return Some(*alert);
+        }
+        error = this.source();
+    }
+    None
 }
 
 /// The provider is passed explicitly: there is one in the whole program (design, choices).
