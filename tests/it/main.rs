@@ -66,6 +66,7 @@ mod route_story;
 mod router_hand_over;
 mod router_story;
 mod run_story;
+mod s3_store;
 mod situations;
 mod snapshot_story;
 mod standby_story;

@@ -5,6 +5,7 @@ use crate::support::fleet::Fleet;
 use crate::support::home::STADO;
 use crate::support::process::Run;
 use crate::support::s3::{Emulator, Fault, KEY_ID, SECRET};
+use crate::support::s3_server::S3Server;
 use crate::support::{PATIENCE, wait_until};
 use serde_json::{Value, json};
 
@@ -149,6 +150,20 @@ fn hosts_that_share_a_bucket_read_and_write_it_and_no_key_shows_itself() {
     let state = fleet.host("authority").home.read(".stado/resolver-state.json");
     let shown = shown.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(shown.iter().chain([&log, &state]).all(|text| !text.contains(SECRET)));
+    fleet.host("authority").stop();
+}
+
+#[test]
+fn hosts_share_a_bucket_of_a_server_that_others_made() {
+    needs!("s3-server");
+    let server = S3Server::start();
+    let storage = json!({"url": server.url("prod", ""), "s3": {"credentials_file": "~/.stado/keys"}});
+    let mut fleet = hosts(&storage);
+    story(&mut fleet, "s3://fleet/prod/registry.json");
+    fleet.host("authority").serve();
+    fleet.host("authority").ready();
+    crowd(&mut fleet, "app");
+    fleet.host("authority").holds(10);
     fleet.host("authority").stop();
 }
 

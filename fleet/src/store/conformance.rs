@@ -35,15 +35,20 @@ pub async fn a_swap_is_applied_conflicts_or_finds_nothing(store: &dyn RegistrySt
 
 /// Two hundred writers at once lose nothing, and each is refused only by another's success.
 pub async fn two_hundred_writers_at_once_lose_nothing(store: Arc<dyn RegistryStore>) {
+    writers_at_once_lose_nothing(store, 200).await;
+}
+
+/// The same with so many.
+pub async fn writers_at_once_lose_nothing(store: Arc<dyn RegistryStore>, count: u32) {
     store.swap(Expected::Absent, b"0".to_vec()).await.unwrap();
-    let writers: Vec<_> = (0..200).map(|_| tokio::spawn(increment(Arc::clone(&store)))).collect();
+    let writers: Vec<_> = (0..count).map(|_| tokio::spawn(increment(Arc::clone(&store)))).collect();
     let mut attempts = 0;
     for writer in writers {
         attempts += writer.await.unwrap();
     }
-    assert_eq!(text(&store.read().await.unwrap().unwrap()), "200");
+    assert_eq!(text(&store.read().await.unwrap().unwrap()), count.to_string());
     // Each success refuses at most every writer that is still at work, once: 200 + 199 + … + 1.
-    assert!(attempts <= 200 * 201 / 2, "{attempts}");
+    assert!(attempts <= count * (count + 1) / 2, "{attempts}");
 }
 
 /// Reads, adds one, swaps; until it is applied. The number of attempts.

@@ -25,6 +25,7 @@ pub mod process;
 pub mod python;
 #[path = "../../../fleet/src/store/s3/emulator.rs"]
 pub mod s3;
+pub mod s3_server;
 pub mod sshd;
 pub mod strace;
 pub mod tcp;

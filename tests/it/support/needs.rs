@@ -26,6 +26,7 @@ pub fn met(need: &str) -> bool {
         "python3-h2" => python_with("h2.connection, hyperframe"),
         "python3-jsonschema" => python_with("jsonschema"),
         "python3-websocket" => python_with("websocket"),
+        "s3-server" => super::s3_server::usable().err(),
         "strace" => super::strace::usable().err(),
         other => program(other).is_none().then(|| format!("no {other}")),
     };
