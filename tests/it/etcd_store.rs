@@ -1,4 +1,4 @@
-//! etcd as a store: the conformance suite, a member that is killed, one that is frozen, a line that is cut, a login. Against
+//! etcd as a store: the conformance suite, a member that is killed, a line that is cut, a login. Against
 //! the real thing.
 use crate::support::etcd::{Etcd, Line};
 use crate::support::{PATIENCE, wait_until};
@@ -77,34 +77,6 @@ async fn two_hundred_writers_to_etcd_lose_nothing() {
     let etcd = Etcd::start(1);
     // They stand in one queue there.
     conformance::two_hundred_writers_at_once_lose_nothing(open(&etcd.url("a?timeout=120s"))).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_etcd_that_is_frozen_for_twenty_seconds_is_told_in_time_and_loses_or_doubles_no_write() {
-    needs!("etcd");
-    let etcd = Etcd::start(1);
-    let store = open(&etcd.url("a?timeout=1s"));
-    let one = applied(&store, Expected::Absent, "early\n").await;
-    etcd.members[0].freeze();
-    let frozen = Instant::now();
-    let told = timeout(Duration::from_secs(15), store.swap(Expected::Version(one), b"early\ncaught\n".to_vec())).await;
-    let Swap::Unknown(error) = told.expect("told before the thaw").unwrap() else { panic!() };
-    assert_eq!(error.class, Class::Timeout, "{error}");
-    assert!(error.sentence.starts_with("registry store unreachable (etcd:/a/registry.json): "), "{error}");
-    let trouble = Arc::<AtomicU32>::default();
-    let names: Vec<String> = (0..8).map(|n| format!("line {n}")).collect();
-    let writers: Vec<_> =
-        names.iter().map(|line| tokio::spawn(append(store.clone(), line.clone(), trouble.clone()))).collect();
-    tokio::time::sleep(Duration::from_secs(20).saturating_sub(frozen.elapsed())).await;
-    assert!(trouble.load(Relaxed) >= 8, "each was told, again and again");
-    etcd.members[0].thaw();
-    for writer in writers {
-        timeout(2 * PATIENCE, writer).await.unwrap().unwrap();
-    }
-    let mut there = lines(&store).await;
-    // It was never told as done: it may be there.
-    there.retain(|line| line != "caught");
-    assert_eq!(there, [vec!["early".to_owned()], names].concat(), "each line once");
 }
 
 #[tokio::test(flavor = "multi_thread")]

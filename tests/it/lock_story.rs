@@ -1,6 +1,6 @@
 //! What another process holds is waited for, told with its file, and had when it is given back (design, rule 4).
 use crate::support::home::{Home, STADO};
-use crate::support::process::{Process, signal_pid};
+use crate::support::process::Process;
 use crate::support::{PATIENCE, wait_for, wait_until};
 use rustix::process::Signal;
 use serde_json::json;
@@ -95,38 +95,6 @@ fn a_wait_for_a_lock_is_told_with_its_file_and_ends_when_it_is_given_back() {
     let shown = home.stado(&["database", "resolve", "orders", "--consumer", "shop"]).ok().stdout;
     assert!(shown.contains("engine=sqlite"), "{shown}");
     assert_eq!(home.stado(&["registry", "pull", "--path", "channels.notes"]).ok().stdout, "x\n");
-}
-
-#[test]
-fn a_frozen_object_api_is_told_and_every_write_is_there_once_when_it_goes_on() {
-    let (home, server, url) = served();
-    let mut desk = Home::new();
-    desk.set("STADO_TARGET", "a");
-    desk.write(".stado/storage-token", TOKEN);
-    let stado = json!({"url": url, "token_file": "~/.stado/storage-token"});
-    desk.write(".stado/config.json", json!({"storage": {"backend": "stado", "stado": stado}}).to_string());
-    let versions = || home.stado(&["registry", "history", "--json"]).ok().json()["versions"].as_array().unwrap().len();
-    let before = versions();
-    server.signal(Signal::STOP);
-    let set = |n: usize| {
-        let path = format!("channels.note{n}");
-        desk.start(&format!("set{n}"), STADO, &["registry", "set", "--path", &path, "--value", "x"])
-    };
-    let mut writers: Vec<Process> = (0..3).map(set).collect();
-    for writer in &writers {
-        wait_until("the wait is told", PATIENCE, || {
-            writer.log().contains(&format!("gdzie: object API {url}; rodzaj: "))
-        });
-    }
-    assert!(writers.iter_mut().all(|writer| writer.ended().is_none()), "nobody gave up, and nobody was told a lie");
-    signal_pid(server.pid(), Signal::CONT);
-    for writer in &mut writers {
-        assert!(writer.wait().success(), "{}", writer.log());
-        assert!(writer.log().contains("koniec czekania: "), "{}", writer.log());
-    }
-    let notes = home.stado(&["registry", "pull", "--path", "channels"]).ok().json();
-    assert_eq!(notes, json!({"note0": "x", "note1": "x", "note2": "x"}));
-    assert_eq!(versions(), before + 3, "each once");
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod etcd_store;
 mod etcd_tls;
 mod example_story;
 mod fleet_story;
+mod frozen_stores;
 mod full_store;
 mod h2_client_story;
 mod hand_over;

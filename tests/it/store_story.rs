@@ -109,13 +109,13 @@ fn hosts_that_share_an_etcd_read_and_write_it_and_hear_of_each_others_changes_at
     crowd(&mut fleet, "app");
     fleet.host("authority").holds(10);
 
-    etcd.members[0].freeze();
+    etcd.members[0].process().freeze();
     let pull = stado(&fleet, "desk")(&["registry", "pull"]).exits(69);
     assert!(pull.stderr.contains("registry store unreachable (etcd:/prod/registry.json): "), "{}", pull.stderr);
     // Verbs that do nothing but read answer from this host's copy.
     let shown = stado(&fleet, "desk")(&["service", "directory", "endpoint", "orders", "--json"]).ok();
     assert_eq!(shown.json()["registry"]["source"], "last-known-good");
-    etcd.members[0].thaw();
+    etcd.members[0].process().thaw();
     wait_until("etcd answers again", PATIENCE, || stado(&fleet, "desk")(&["registry", "pull"]).code == 0);
     stado(&fleet, "desk")(&["service", "directory", "consumer", "add", "orders", "later"]).ok();
     fleet.host("authority").holds(11);

@@ -3,7 +3,6 @@
 use super::ports::{self, Lease};
 use super::process::Process;
 use super::{PATIENCE, program, wait_until};
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -85,15 +84,8 @@ impl Member {
         self.process.take().expect("the member runs").kill9();
     }
 
-    /// It keeps its connections and says nothing, from the return on: a thread of it may go on for a moment after the signal.
-    pub fn freeze(&self) {
-        let process = self.process.as_ref().expect("the member runs");
-        process.signal(Signal::STOP);
-        wait_until("each thread of the member is stopped", PATIENCE, || stopped(process.pid()));
-    }
-
-    pub fn thaw(&self) {
-        self.process.as_ref().expect("the member runs").signal(Signal::CONT);
+    pub fn process(&self) -> &Process {
+        self.process.as_ref().expect("the member runs")
     }
 
     /// Asks its gateway; fails the test unless it is done.
@@ -103,16 +95,6 @@ impl Member {
             other => panic!("{path} {body}: {other:?}"),
         }
     }
-}
-
-/// Whether no thread of a process runs.
-fn stopped(pid: u32) -> bool {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process is there");
-    let state = |thread: &std::fs::DirEntry| {
-        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
-    };
-    threads.flatten().all(|thread| matches!(state(&thread), None | Some('T')))
 }
 
 /// One request to etcd's gateway, without a line of ours in between.

@@ -54,6 +54,22 @@ impl Process {
         signal_pid(self.pid(), signal);
     }
 
+    /// It keeps its connections and says nothing, from the return on: a thread of it may go on for a moment after the signal.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+        wait_until(&format!("each thread of process {} is stopped", self.pid()), PATIENCE, || self.is_stopped());
+    }
+
+    /// Whether it is frozen now.
+    pub fn is_stopped(&self) -> bool {
+        stopped(self.pid())
+    }
+
+    /// It goes on.
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
     /// Waits for its end.
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
@@ -99,6 +115,16 @@ pub fn signal_pid(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
     }
+}
+
+/// Whether no thread of a process runs.
+fn stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process is there");
+    let state = |thread: &std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+    };
+    threads.flatten().all(|thread| matches!(state(&thread), None | Some('T')))
 }
 
 /// Children of a process and theirs. A server's sessions lead groups of their own, so a group signal would miss them.

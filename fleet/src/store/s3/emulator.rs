@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// The key that it knows.
@@ -53,9 +53,6 @@ struct State {
     objects: HashMap<String, (Vec<u8>, String)>,
     faults: VecDeque<Fault>,
     manner: Manner,
-    frozen: bool,
-    /// Requests that wait for the thaw.
-    waiting: usize,
     /// Method and target of each request, and `!` for one that was refused.
     log: Vec<String>,
     writes: u64,
@@ -64,7 +61,7 @@ struct State {
 /// Serves until the test ends.
 pub(crate) struct Emulator {
     pub(crate) port: u16,
-    state: Arc<(Mutex<State>, Condvar)>,
+    state: Arc<Mutex<State>>,
 }
 
 struct Request {
@@ -84,7 +81,7 @@ impl Emulator {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state: Arc<(Mutex<State>, Condvar)> = Arc::default();
+        let state: Arc<Mutex<State>> = Arc::default();
         let shared = Arc::clone(&state);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -101,35 +98,24 @@ impl Emulator {
     }
 
     pub(crate) fn manner(&self, manner: Manner) {
-        self.state.0.lock().unwrap().manner = manner;
+        self.state.lock().unwrap().manner = manner;
     }
 
     pub(crate) fn expect(&self, faults: impl IntoIterator<Item = Fault>) {
-        self.state.0.lock().unwrap().faults.extend(faults);
-    }
-
-    /// From now on it reads requests and does nothing; after the thaw it does what it was asked, whoever still waits.
-    pub(crate) fn freeze(&self, frozen: bool) {
-        self.state.0.lock().unwrap().frozen = frozen;
-        self.state.1.notify_all();
-    }
-
-    /// How many requests wait for the thaw.
-    pub(crate) fn waiting(&self) -> usize {
-        self.state.0.lock().unwrap().waiting
+        self.state.lock().unwrap().faults.extend(faults);
     }
 
     pub(crate) fn object(&self, key: &str) -> Option<Vec<u8>> {
-        self.state.0.lock().unwrap().objects.get(key).map(|(bytes, _)| bytes.clone())
+        self.state.lock().unwrap().objects.get(key).map(|(bytes, _)| bytes.clone())
     }
 
     pub(crate) fn keys(&self) -> Vec<String> {
-        self.state.0.lock().unwrap().objects.keys().cloned().collect()
+        self.state.lock().unwrap().objects.keys().cloned().collect()
     }
 
     /// Requests since the last call.
     pub(crate) fn log(&self) -> Vec<String> {
-        std::mem::take(&mut self.state.0.lock().unwrap().log)
+        std::mem::take(&mut self.state.lock().unwrap().log)
     }
 }
 
@@ -152,14 +138,9 @@ fn read(stream: &TcpStream) -> Option<Request> {
     Some(Request { method, target, headers, body })
 }
 
-fn serve(mut stream: TcpStream, shared: &(Mutex<State>, Condvar)) {
+fn serve(mut stream: TcpStream, shared: &Mutex<State>) {
     let Some(request) = read(&stream) else { return };
-    let mut state = shared.0.lock().unwrap();
-    state.waiting += 1;
-    while state.frozen {
-        state = shared.1.wait(state).unwrap();
-    }
-    state.waiting -= 1;
+    let mut state = shared.lock().unwrap();
     let key = request.target.split('?').next().unwrap_or_default().strip_prefix(&format!("/{BUCKET}/"));
     let key = key.map(str::to_owned);
     let aside = |key: &str| key.contains(".stado-probe/") || key.contains(".history/");
