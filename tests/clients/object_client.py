@@ -135,7 +135,18 @@ def objects(api, token, release):
     for again in ["", " again"]:
         expect("DELETE" + again, api.ask("DELETE", at, token), 200, absent)
 
-    expect("no uri", api.ask("GET", "/api/object", token), 400, {"error": "uri is required"})
+    created = api.ask("PUT", at + "&if_absent=true", token, body=b"new")
+    expect("PUT if_absent", created, 200)
+    facts = json.loads(created.body)
+    if {"state": "stored", "uri": uri}.items() - facts.items():
+        sys.exit(f"PUT if_absent: {created.body!r}")
+    expect("GET of what was created", get(), 200, b"new", content_type="application/octet-stream")
+    expect("DELETE of what was created", api.ask("DELETE", at, token), 200, absent)
+
+    required = {"error": "uri is required"}
+    for method, path in [("GET", "/api/object"), ("GET", "/api/object/stat"), ("GET", "/api/release/object"),
+                         ("PUT", "/api/object"), ("DELETE", "/api/object")]:
+        expect(f"no uri, {method} {path}", api.ask(method, path, token, body=b""), 400, required)
     denied, put_denied = {"error": "unauthorized"}, {"error": "unauthorized or non-immutable release write"}
     expect("no bearer", api.ask("GET", at), 401, denied)
     expect("a wrong bearer", api.ask("GET", at, "wrong"), 401, denied)
@@ -143,6 +154,13 @@ def objects(api, token, release):
     scope = {"reason": "object_grant_does_not_cover_key"}
     beyond = target("stado://probierz/elsewhere")
     expect("out of scope", api.ask("GET", beyond, token), 401, {**denied, **scope})
+    expect("out of scope, DELETE", api.ask("DELETE", beyond, token), 401, {**denied, **scope})
+    stat_beyond = target("stado://probierz/elsewhere", path="/api/object/stat")
+    expect("out of scope, stat", api.ask("GET", stat_beyond, token), 401, {**denied, **scope})
+    list_beyond = "/api/object/list?namespace=probierz&prefix=elsewhere/"
+    expect("out of scope, list", api.ask("GET", list_beyond, token), 401, {**denied, **scope})
+    for method, path in [("GET", target(uri, path="/api/object/stat")), ("GET", listing), ("DELETE", at)]:
+        expect(f"a wrong bearer, {method} {path}", api.ask(method, path, "wrong"), 401, denied)
     expect("out of scope, PUT", api.ask("PUT", beyond, token, body=b"x"), 401, {**put_denied, **scope})
 
     expect("a write over a release", api.ask("PUT", target("stado://releases/x/1"), release, body=b"x"), 401, put_denied)
@@ -150,13 +168,20 @@ def objects(api, token, release):
     expect("a release", once, 200)
     expect("a release for anyone", api.ask("GET", target("stado://releases/x/1", path="/api/release/object")), 200, b"one")
     forbidden = {"error": "forbidden"}
+    part = api.ask("GET", target("stado://releases/x/1", path="/api/release/object"), headers=["Range: bytes=1-"])
+    expect("a part of a release", part, 206, b"ne", content_range="bytes 1-2/3")
+    again = api.ask("PUT", target("stado://releases/x/1", "&if_absent=true"), release, body=b"two")
+    expect("a second time", again, 409, {"error": "object exists", "uri": "stado://releases/x/1"})
+    none = "stado://releases/x/2"
+    expect("no such release", api.ask("GET", target(none, path="/api/release/object")), 404, {"state": "absent", "uri": none})
     expect("no release", api.ask("GET", target(uri, path="/api/release/object")), 403, forbidden)
     expect("DELETE of a release", api.ask("DELETE", target("stado://releases/x/1"), release), 403, forbidden)
 
     health = {"ok": True, "degraded": False, "boundaries": {"object": True, "release": True}}
     for path in ["/healthz", "/livez"]:
         expect(path, api.ask("GET", path), 200, health)
-    expect("an unknown method", api.ask("PATCH", at, token), 501)
+    for method in ["PATCH", "POST", "OPTIONS"]:
+        expect(f"an unknown method, {method}", api.ask(method, at, token), 501)
     page = api.ask("GET", "/healthz", headers=["Origin: http://localhost"])
     expect("a page in a browser", page, 403, forbidden)
     if not api.tls:
@@ -174,6 +199,37 @@ def objects(api, token, release):
         if answer:
             sys.exit(f"{what}: the connection was not just closed: {answer!r}")
         print("as the contract says: closed on", what, flush=True)
+
+
+def broken(api, token, key):
+    """An object that the server cannot reach in its own store."""
+    at = target(f"stado://probierz/{key}")
+    expect("GET that fails", api.ask("GET", at, token), 500, b"dashboard error")
+    for method in ["PUT", "DELETE"]:
+        answer = api.ask(method, at, token, body=b"x")
+        expect(f"{method} that fails", answer, 500)
+        if list(json.loads(answer.body)) != ["error"]:
+            sys.exit(f"{method} that fails: {answer.body!r}")
+
+
+def closed(api, token):
+    """While the vault that has the token does not answer: refused at once, with the line of the wait."""
+    uri = "stado://probierz/x"
+    causes = set()
+    for method, path in [("GET", target(uri)), ("GET", target(uri, "&versioned=true")), ("PUT", target(uri)),
+                         ("PUT", target(uri, "&if_absent=true")), ("PUT", target(uri, "&metadata_only=true")),
+                         ("DELETE", target(uri)), ("GET", target(uri, path="/api/object/stat")),
+                         ("GET", "/api/object/list?namespace=probierz&prefix=")]:
+        answer = api.ask(method, path, token, body=b"x" if method == "PUT" else None)
+        cause = json.loads(answer.body).get("cause", "")
+        expect(f"{method} {path}, closed", answer, 503, {"error": "object authorization unavailable", "cause": cause})
+        causes.add(cause)
+    if len(causes) != 1 or not causes.pop().startswith(("czekam: ", "blad czekania: ")):
+        sys.exit(f"causes: {causes}")
+    degraded = {"ok": True, "degraded": True, "boundaries": {"object": False, "release": True}}
+    for path in ["/healthz", "/livez"]:
+        expect(f"{path}, closed", api.ask("GET", path), 200, degraded)
+    expect("a release, closed", api.ask("GET", target("stado://releases/x/1", path="/api/release/object")), 404)
 
 
 def vault(server, consumer, grant, item, value):
@@ -205,6 +261,8 @@ def main():
     arguments.add_argument("--token-file", required=True)
     arguments.add_argument("--ca")
     arguments.add_argument("--release-token-file")
+    arguments.add_argument("--broken-key", help="a key of probierz that the server's store cannot reach")
+    arguments.add_argument("--closed", action="store_true", help="the vault with the token does not answer")
     arguments.add_argument("--consumer", help="ask a vault as this consumer")
     arguments.add_argument("--item")
     arguments.add_argument("--value-file")
@@ -217,8 +275,11 @@ def main():
     server, token = Server(options.url, options.ca), secret(options.token_file)
     if options.consumer:
         vault(server, options.consumer, token, options.item, secret(options.value_file))
+    elif options.closed:
+        closed(server, token)
     else:
         objects(server, token, secret(options.release_token_file))
+        broken(server, token, options.broken_key)
     print("everything is as the contract says", flush=True)
 
 

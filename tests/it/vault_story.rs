@@ -151,7 +151,7 @@ fn scene() -> Scene {
     home.stado(&grant).ok();
     home.write(".stado/notes-token", "token-of-notes");
     let vault = home.start("vault", STADO, &["vault", "serve", "--bind", "127.0.0.1:0", "--log-level", "debug"]);
-    let policies = json!([{"prefix": "", "actions": ["get", "put", "stat"]}]);
+    let policies = json!([{"prefix": "", "actions": ["get", "put", "list", "stat", "delete"]}]);
     let namespaces = json!({
         "probierz": {"item": "probierz-object-api", "prefix_policies": policies},
         "notes": {"token_file": "~/.stado/notes-token", "prefix_policies": policies}
@@ -168,6 +168,7 @@ fn scene() -> Scene {
 
 #[test]
 fn while_the_vault_hangs_its_namespace_is_refused_with_the_cause_at_once_and_no_other_is_harmed() {
+    needs!("python3");
     let Scene { home, vault, objects, url, token } = scene();
     wait_until("the namespace is open", PATIENCE, || get(&url, "probierz", &token).0 == 404);
     assert_eq!(get(&url, "probierz", "wrong"), (401, json!({"error": "unauthorized"})));
@@ -182,6 +183,8 @@ fn while_the_vault_hangs_its_namespace_is_refused_with_the_cause_at_once_and_no_
         assert_eq!(get(&url, "probierz", &token).1["cause"], cause, "the same wait, by whoever finds it");
         assert_eq!(get(&url, "notes", "token-of-notes").0, 404, "unharmed");
     }
+    let closed = ["--url", &url, "--token-file", "token", "--closed"];
+    python::client(&home, "object_client.py", &closed).ok();
     vault.signal(Signal::CONT);
     wait_until("the namespace is open again", PATIENCE, || get(&url, "probierz", &token).0 == 404);
     assert!(objects.log().contains("koniec czekania: POST /v1/items/read probierz-object-api"));
