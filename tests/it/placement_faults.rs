@@ -120,6 +120,39 @@ fn power_cut_in_the_middle_of_a_stop_a_copy_or_a_start_is_recovered() {
 }
 
 #[test]
+fn power_cut_at_each_step_of_the_way_back_is_recovered_again() {
+    needs!("sshd", "python3", "strace");
+    let mut notes = Notes::start(&HOSTS);
+    assert_eq!(notes.add(), ("a".into(), 1));
+    // Cut where all has to be undone: the copies, the routes, what was started, what was stopped.
+    notes.home("b").write("hold-start", "");
+    cut_when(&mut notes, "b", |notes| notes.home("b").file("held-start").exists());
+    std::fs::remove_file(notes.home("b").file("hold-start")).unwrap();
+    let (mut cuts, mut ended) = (0, false);
+    for n in 1..20 {
+        let class = "?rename,?renameat,?renameat2";
+        if !killed_at(&notes.fleet.hosts[0].home, class, n, &["placement", "recover"]) {
+            ended = true;
+            break;
+        }
+        cuts += 1;
+        notes.power_cut();
+        let status = notes.placement("workstation", &["status", "--json"]).ok().json();
+        let row = &status["transactions"][0];
+        if row["active"] == true {
+            assert!(row["explanation"].as_str().unwrap().contains("`stado placement recover`"), "rename {n}: {status}");
+            assert_eq!(notes.try_add(), None, "rename {n}: nobody is served meanwhile");
+        }
+    }
+    assert!(ended && cuts >= 2, "{cuts} cuts");
+    if notes.pid("a").is_none() {
+        // The last cut came behind its start.
+        notes.boot("a");
+    }
+    notes.is_wholly_on("a", 1);
+}
+
+#[test]
 fn a_mover_that_dies_alone_leaves_commands_at_work_and_recover_waits_for_them() {
     needs!("sshd", "python3");
     let notes = Notes::start(&HOSTS);

@@ -98,20 +98,28 @@ impl Notes {
         (!stat.contains(") Z ")).then_some(pid)
     }
 
-    /// Both hosts lose power, with all that runs on them, and are back.
+    /// Every host loses power, the authority and the clients' too, with all that runs on them, and is back.
     pub fn power_cut(&mut self) {
+        self.fleet.host("workstation").kill9();
+        for host in &mut self.fleet.hosts {
+            host.sshd.as_mut().unwrap().down();
+        }
         for host in ["a", "b"] {
-            self.fleet.host(host).sshd.as_mut().unwrap().down();
             if let Some(pid) = self.pid(host) {
                 signal_pid(pid, Signal::KILL);
                 wait_until("the service is gone", PATIENCE, || self.pid(host).is_none());
             }
         }
-        for host in ["a", "b"] {
-            let host = self.fleet.host(host);
-            let sshd = host.sshd.as_mut().unwrap();
-            sshd.up(&host.home);
+        for host in &mut self.fleet.hosts {
+            host.sshd.as_mut().unwrap().up(&host.home);
         }
+        let desk = self.fleet.host("workstation");
+        desk.serve();
+        let pid = desk.daemon().pid();
+        wait_until("the clients' resolver is back", PATIENCE, || {
+            let state = desk.published();
+            state["pid"] == pid && state["state"] == "serving"
+        });
     }
 
     /// The registry as it is stored.
