@@ -5,12 +5,7 @@ use crate::ui;
 use stado_fleet::authority::{self, Committed, Source};
 use stado_fleet::document::Document;
 use stado_fleet::edit::{Edited, check_write};
-use stado_fleet::fault::Class;
 use stado_fleet::name::StoreVersion;
-use std::time::Duration;
-
-/// How often an edit that means the same on any document is made again when another writer was first.
-const TRIES: u32 = 12;
 
 /// What a write did.
 pub(crate) struct Written<T> {
@@ -50,22 +45,7 @@ pub(crate) async fn retried<T, E: Into<Failure>>(
     edit: impl Fn(&Document, &str) -> Result<T, E>,
     edited: impl Fn(&T) -> &Edited,
 ) -> Result<Written<T>, Failure> {
-    let mut tries = 1;
-    loop {
-        match once(fleet, &edit, &edited).await {
-            Err(failure) if failure.class == Class::Moved && tries < TRIES => {
-                tokio::time::sleep(pause(tries)).await;
-                tries += 1;
-            }
-            ended => return ended,
-        }
-    }
-}
-
-/// Writers that met once do not meet again at the same moment.
-fn pause(tries: u32) -> Duration {
-    let most = 20_u64 << tries.min(6);
-    Duration::from_millis(rand::random_range(0..=most))
+    authority::again_while_moved(|| once(fleet, &edit, &edited), |failure: &Failure| failure.class).await
 }
 
 async fn commit(fleet: &Fleet, source: &Source, version: &StoreVersion, next: &Document) -> Result<Committed, Failure> {

@@ -1,6 +1,7 @@
 //! Fetch a snapshot, commit a swap; serve both (fleet contract §3). The one place where the registry is read and written.
 //!
 //! Reading: [`locate`] → [`fetch`] → `admit` elsewhere. Writing: [`push`] → [`commit`] → the same read again.
+mod again;
 mod bulletin;
 mod change;
 mod changes;
@@ -28,6 +29,7 @@ mod successor;
 mod watch;
 mod write;
 
+pub use again::again_while_moved;
 pub use bulletin::Bulletin;
 pub use change::Change;
 pub use changes::Changes;

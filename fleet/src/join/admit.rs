@@ -1,8 +1,7 @@
 //! The authority takes a host in that shows an invitation.
-use super::again::again_while_moved;
 use super::wire::VERSION;
 use super::{Candidate, Shelf, Use, Verdict, Welcome};
-use crate::authority::{Exec, RegistryError, Source, commit_edit, fetch_for_write};
+use crate::authority::{Exec, RegistryError, Source, again_while_moved, commit_edit, fetch_for_write};
 use crate::document::Document;
 use crate::edit::{Member, add_member, check_write};
 use crate::fault::Class;
@@ -79,7 +78,7 @@ async fn on_shelf<T: Send + 'static>(
 
 /// Writes the host into the registry, again as long as other writers are first.
 async fn declare(source: &Source, exec: &dyn Exec, candidate: &Candidate) -> Result<Welcome, RegistryError> {
-    again_while_moved(|| declare_once(source, exec, candidate)).await
+    again_while_moved(|| declare_once(source, exec, candidate), |error| error.class).await
 }
 
 async fn declare_once(source: &Source, exec: &dyn Exec, candidate: &Candidate) -> Result<Welcome, RegistryError> {

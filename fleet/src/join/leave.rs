@@ -1,7 +1,6 @@
 //! A host leaves: the registry names it no more, and with that no other host takes its key; then it forgets the fleet.
-use super::again::again_while_moved;
 use super::{OwnConfig, keep};
-use crate::authority::{Exec, RegistryError, Source, commit_edit, fetch_for_write};
+use crate::authority::{Exec, RegistryError, Source, again_while_moved, commit_edit, fetch_for_write};
 use crate::edit::{check_write, remove_host};
 use crate::fault::Class;
 use crate::name::TargetName;
@@ -12,7 +11,7 @@ use std::path::Path;
 /// # Errors
 /// A host that still serves something, or is the authority; a registry that cannot be read or written.
 pub async fn strike(source: &Source, exec: &dyn Exec, target: &TargetName) -> Result<bool, RegistryError> {
-    again_while_moved(|| strike_once(source, exec, target)).await
+    again_while_moved(|| strike_once(source, exec, target), |error| error.class).await
 }
 
 async fn strike_once(source: &Source, exec: &dyn Exec, target: &TargetName) -> Result<bool, RegistryError> {

@@ -7,7 +7,6 @@
 //! Every step may be cut anywhere and be done again (docs/decisions/joining.md).
 mod account;
 mod admit;
-mod again;
 mod book;
 mod invitation;
 mod joiner;

@@ -23,8 +23,6 @@ use tokio_util::sync::CancellationToken;
 const SETTLE: Duration = Duration::from_millis(100);
 /// Between two looks when nothing changes: what could not be written is tried again, and time passes.
 const LOOK: Duration = Duration::from_secs(30);
-/// How often one write is made again because another writer was first.
-const TRIES: u32 = 8;
 
 /// What it works with. `mesh` is asked for each time: it may be served later than the fleet.
 pub struct Keeper {
@@ -122,16 +120,7 @@ impl Keeper {
     }
 
     async fn write(&self, held: &Held, new: &NewPublication) -> Result<(), RegistryError> {
-        let mut tries = 1;
-        loop {
-            match self.write_once(held, new).await {
-                Err(error) if error.class == Class::Moved && tries < TRIES => {
-                    sleep(Duration::from_millis(rand::random_range(0..=20_u64 << tries))).await;
-                    tries += 1;
-                }
-                ended => return ended,
-            }
-        }
+        authority::again_while_moved(|| self.write_once(held, new), |error| error.class).await
     }
 
     async fn write_once(&self, held: &Held, new: &NewPublication) -> Result<(), RegistryError> {

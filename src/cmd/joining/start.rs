@@ -10,7 +10,7 @@ use stado_fleet::ledger::{self, Publisher, ResolverState};
 use stado_fleet::name::TargetName;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -79,27 +79,48 @@ pub(super) async fn ensure(env: &Env, place: &FleetPlace, changed: bool) -> Resu
         (false, true) => Ok(Started::Not),
         (false, false) => {
             if resolver::installed(env).await? {
-                return begun(&host).await.map(|()| Started::Installed);
+                return begun(&host, None).await.map(|()| Started::Installed);
             }
             detached(&host).await.map(Started::Now)
         }
     }
 }
 
-/// Waits until a resolver that somebody else started has published.
-async fn begun(host: &HostConfig) -> Result<(), Failure> {
+/// Looks until there is something to see, for as long as it may take; then `late` says what is missing.
+async fn seen<T>(
+    mut look: impl AsyncFnMut() -> Result<Option<T>, Failure>,
+    late: impl FnOnce() -> Result<String, Failure>,
+) -> Result<T, Failure> {
     let until = Instant::now() + PATIENCE;
-    while published(host)?.is_none_or(|state| state.state == "starting") {
+    loop {
+        if let Some(seen) = look().await? {
+            return Ok(seen);
+        }
         if Instant::now() >= until {
-            return Err(late(
-                "the service manager was told to run the resolver, and it has not begun to serve; its log is in \
-                 ~/.stado/logs"
-                    .to_owned(),
-            ));
+            return Err(Failure::new(Class::Timeout, Blame::ThisHost, late()?));
         }
         sleep(LOOK).await;
     }
-    Ok(())
+}
+
+/// Waits until the resolver that was started has published. `child`: it is a child of this process, with its log.
+async fn begun(host: &HostConfig, mut child: Option<(&mut Child, &Path)>) -> Result<(), Failure> {
+    let log = child.as_ref().map(|(_, log)| log.display().to_string());
+    let look = async || {
+        if let Some((child, log)) = &mut child {
+            ended(child, log)?;
+        }
+        Ok(published(host)?.filter(|state| state.state != "starting").map(drop))
+    };
+    seen(look, || {
+        Ok(match log {
+            Some(log) => format!("the resolver has not begun to serve; its log is {log}"),
+            None => "the service manager was told to run the resolver, and it has not begun to serve; its log is in \
+                     ~/.stado/logs"
+                .to_owned(),
+        })
+    })
+    .await
 }
 
 /// Starts the resolver again when one runs; whether one did.
@@ -123,18 +144,11 @@ async fn detached(host: &HostConfig) -> Result<PathBuf, Failure> {
     let child = command.spawn();
     let mut child =
         child.map_err(|e| Failure::here(format!("cannot start the resolver: {e}; run `stado resolver serve`")))?;
-    let until = Instant::now() + PATIENCE;
-    while published(host)?.is_none_or(|state| state.state == "starting") {
-        ended(&mut child, &log)?;
-        if Instant::now() >= until {
-            return Err(late(format!("the resolver has not begun to serve; its log is {}", log.display())));
-        }
-        sleep(LOOK).await;
-    }
+    begun(host, Some((&mut child, &log))).await?;
     Ok(log)
 }
 
-fn ended(child: &mut Child, log: &std::path::Path) -> Result<(), Failure> {
+fn ended(child: &mut Child, log: &Path) -> Result<(), Failure> {
     match child.try_wait() {
         Ok(Some(status)) => {
             let text = std::fs::read_to_string(log).unwrap_or_default();
@@ -157,28 +171,20 @@ fn published(host: &HostConfig) -> Result<Option<ResolverState>, Failure> {
     Ok(ledger::publisher(&host.published)?.alive().cloned())
 }
 
-fn late(sentence: String) -> Failure {
-    Failure::new(Class::Timeout, Blame::ThisHost, sentence)
-}
-
 /// Waits until the resolver serves as `me` what it read from the authority; the generation.
 pub(super) async fn serves(env: &Env, me: &TargetName) -> Result<u64, Failure> {
     let host = HostConfig::read(env, None)?;
-    let until = Instant::now() + PATIENCE;
-    loop {
+    let look = async || {
         let state = published(&host)?;
-        let serving = state.as_ref().filter(|s| s.state == "serving" && s.target.as_deref() == Some(me.as_str()));
-        if let Some(generation) = serving.and_then(|state| state.generation) {
-            return Ok(generation);
-        }
-        if Instant::now() >= until {
-            let why = state.and_then(|state| state.reason).unwrap_or_else(|| "it has published no reason".into());
-            return Err(late(format!(
-                "{me} is in the fleet, and its resolver does not serve it yet: {why}; see `stado resolver status`"
-            )));
-        }
-        sleep(LOOK).await;
-    }
+        let serving = state.filter(|s| s.state == "serving" && s.target.as_deref() == Some(me.as_str()));
+        Ok(serving.and_then(|state| state.generation))
+    };
+    seen(look, || {
+        let why = published(&host)?.and_then(|state| state.reason);
+        let why = why.unwrap_or_else(|| "it has published no reason".into());
+        Ok(format!("{me} is in the fleet, and its resolver does not serve it yet: {why}; see `stado resolver status`"))
+    })
+    .await
 }
 
 /// Waits until the gate takes connections.
@@ -189,15 +195,11 @@ pub(super) async fn gate_stands(env: &Env, bind: SocketAddr) -> Result<(), Failu
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    let until = Instant::now() + PATIENCE;
-    while tokio::net::TcpStream::connect((ip, bind.port())).await.is_err() {
-        if Instant::now() >= until {
-            let state = published(&host)?;
-            let row = state.and_then(|state| state.unserved.into_iter().find(|row| row.service == "gate"));
-            let why = row.map_or_else(|| format!("nothing answers at {bind}"), |row| row.reason);
-            return Err(late(format!("the gate of this host does not stand: {why}; see `stado resolver status`")));
-        }
-        sleep(LOOK).await;
-    }
-    Ok(())
+    let look = async || Ok(tokio::net::TcpStream::connect((ip, bind.port())).await.ok().map(drop));
+    seen(look, || {
+        let row = published(&host)?.and_then(|state| state.unserved.into_iter().find(|row| row.service == "gate"));
+        let why = row.map_or_else(|| format!("nothing answers at {bind}"), |row| row.reason);
+        Ok(format!("the gate of this host does not stand: {why}; see `stado resolver status`"))
+    })
+    .await
 }
