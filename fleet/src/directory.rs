@@ -1,9 +1,13 @@
 //! The immutable index (service, consumer, host) → route, built once per change.
+mod lend;
+
+pub use lend::Lent;
+
 use crate::document::{DirectoryService, Registry};
 use crate::fault::{Blame, Class, Faulty};
 use crate::name::{ConnectionPath, ConsumerId, Endpoint, Generation, LogicalName, TargetName};
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
 
 /// Where a service is, as seen from one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +79,8 @@ pub struct Directory {
     host: TargetName,
     registry: Arc<Registry>,
     services: HashMap<LogicalName, Entry>,
+    /// What other hosts may use, once somebody asks.
+    uses: OnceLock<HashMap<TargetName, HashSet<LogicalName>>>,
 }
 
 /// One service: what each of its consumers gets.
@@ -95,7 +101,7 @@ impl Directory {
         let view = View { registry: &registry, host: &host, paths, none: [].into() };
         let services = registry.directory.iter().flat_map(|d| &d.services);
         let services = services.map(|(name, service)| (name.clone(), view.entry(name, service))).collect();
-        Self { host, services, registry }
+        Self { host, services, registry, uses: OnceLock::new() }
     }
 
     /// The host it was built for.
@@ -125,13 +131,6 @@ impl Directory {
             (Some(why), _) => Err(why.clone()),
             (None, None) => Err(NoRoute::NoEndpoint(entry.service.clone())),
         }
-    }
-
-    /// Whether `endpoint` is one that the directory places on this host: what a gate may open channels to.
-    pub fn places_here(&self, endpoint: std::net::SocketAddr) -> bool {
-        let services = self.registry.directory.iter().flat_map(|d| d.services.values());
-        let mut here = services.filter_map(|service| service.endpoints.get(&self.host));
-        here.any(|declared| declared.addr.candidates().contains(&endpoint))
     }
 }
 
@@ -175,6 +174,12 @@ impl View<'_> {
 }
 
 impl Registry {
+    /// The host of the fleet that has this key, as `type base64`.
+    pub fn host_of_key(&self, key: &str) -> Option<&TargetName> {
+        let mut targets = self.targets.values();
+        targets.find(|target| target.resolver_keys.iter().any(|own| own == key)).map(|target| &target.name)
+    }
+
     /// The profile whose transaction holds the service: the one it names, or one that lists it.
     pub fn transaction_over(&self, name: &LogicalName, service: &DirectoryService) -> Option<String> {
         let holds = |profile: &String| {

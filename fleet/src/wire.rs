@@ -73,6 +73,28 @@ pub struct Service {
     pub note: Option<String>,
 }
 
+impl Service {
+    /// The address, which an http service has only while the router is there.
+    ///
+    /// # Errors
+    /// Why there is none, in one sentence.
+    pub fn address(&self) -> Result<String, String> {
+        match self.frontend.endpoint() {
+            endpoint if !endpoint.is_empty() => Ok(endpoint),
+            _ => {
+                let why = self.note.as_deref().unwrap_or("no address");
+                Err(format!("service {} is {} and has {why}", self.name, self.status))
+            }
+        }
+    }
+
+    /// The service has a name and an address, and nothing behind it now: in one sentence.
+    pub fn unavailable(&self) -> String {
+        let why = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        format!("service {} has no registered backend (status {}){why}", self.name, self.status)
+    }
+}
+
 /// Answer of `GET /v1/services`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ServiceList {

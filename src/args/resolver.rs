@@ -31,10 +31,18 @@ pub enum ResolverCommand {
     Snapshot(SnapshotArgs),
     /// Carry streams to services of this host over standard input and output (run by other hosts over SSH)
     #[command(hide = true)]
-    Relay,
+    Relay(RelayArgs),
     /// Tell each stored version of the registry as it comes (run by other hosts over SSH)
     #[command(hide = true)]
     Watch,
+}
+
+/// `resolver relay`.
+#[derive(Debug, Clone, Args)]
+pub struct RelayArgs {
+    /// The key of the host that asks, where it is known
+    #[arg(long)]
+    pub key: Option<String>,
 }
 
 /// `resolver api-reassign`.

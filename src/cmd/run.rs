@@ -195,7 +195,7 @@ async fn resolver_verb(command: ResolverCommand, env: &Env) -> Verb {
         ResolverCommand::Resolve(args) => resolver::resolve(args, env).await,
         ResolverCommand::Snapshot(args) => resolver::snapshot(args, env).await,
         ResolverCommand::ApiReassign(args) => resolver::api_reassign(args, env).await,
-        ResolverCommand::Relay => resolver::relay(env).await,
+        ResolverCommand::Relay(args) => resolver::relay(args, env).await,
         ResolverCommand::Watch => resolver::watch(env).await,
         ResolverCommand::Stop(args) => resolver::stop(args, env).await,
         ResolverCommand::Restart(args) => resolver::restart(args, env).await,

@@ -1,4 +1,5 @@
 //! From a service on one host to an address on another: published, used, recreated, moved, taken back.
+use crate::joining_story::Machine;
 use crate::support::fleet::Fleet;
 use crate::support::home::{Home, STADO};
 use crate::support::http::{get, http, try_get};
@@ -8,6 +9,7 @@ use crate::support::{PATIENCE, ports, wait_for, wait_until};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A producer that registers `checkout.db` for as long as it lives.
@@ -177,4 +179,74 @@ fn an_http_service_has_the_same_hostname_on_the_host_that_takes_everything() {
     // A request that is on its way then ends with a reset.
     let gone = || try_get(router, "api.shop.localhost", "").is_ok_and(|(status, _)| status == 404);
     wait_until("the hostname is gone", PATIENCE, gone);
+}
+
+/// Connects again and again until it is told to end; who answered each time.
+fn connecting(at: u16, ends: &AtomicBool) -> Vec<Option<String>> {
+    let mut answers = Vec::new();
+    while !ends.load(Ordering::Relaxed) {
+        answers.push(ask(("127.0.0.1", at), "x"));
+    }
+    answers
+}
+
+#[test]
+fn a_service_moves_over_gates_alone_and_no_new_connection_reaches_the_host_that_was_left() {
+    let [tower, desk, lap] = [Machine::new(), Machine::new(), Machine::new()];
+    tower.init(40).ok();
+    let gate = desk.gate(41);
+    desk.join("desk", &tower.invite(&[]), &["--address", &gate, "--gate", &gate]).ok();
+    lap.join("lap", &tower.invite(&[]), &[]).ok();
+    let _first = producer(&desk.home, "first");
+    let publish = ["service", "publish", "checkout.db", "--as", "orders"];
+    desk.home.stado(&publish).ok();
+    let at = port_of(&lap.home.stado(&["service", "use", "orders", "--json"]).ok().json());
+    answers(at, "first");
+
+    let second = producer(&tower.home, "second");
+    tower.home.stado(&[&publish[..], &["--standby"]].concat()).ok();
+    second.stop();
+    let known = || tower.home.stado(&["service", "resolve", "checkout.db", "--raw"]).code == 0;
+    wait_until("it is gone there", PATIENCE, || !known());
+    let to_tower = ["service", "move", "orders", "--to", "tower"];
+    let refused = lap.home.stado(&to_tower).exits(69).stderr;
+    assert!(
+        refused.contains("orders is not ready on tower: ") && refused.contains("has no registered backend"),
+        "{refused}"
+    );
+    let _second = producer(&tower.home, "second");
+
+    let mut open: Vec<Client> = (0..8).map(|_| Client::connect(("127.0.0.1", at)).unwrap()).collect();
+    open.iter_mut().for_each(|client| assert_eq!(client.ask("1").as_deref(), Some("first:1")));
+    let ends = AtomicBool::new(false);
+    let told = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..3).map(|_| scope.spawn(|| connecting(at, &ends))).collect();
+        let moved = lap.home.stado(&to_tower);
+        let followed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            moved.ok();
+            answers(at, "second");
+            // And back: the host that is asked is behind its own gate.
+            lap.home.stado(&["service", "move", "orders", "--to", "desk"]).ok();
+            answers(at, "first");
+            lap.home.stado(&to_tower).ok();
+            answers(at, "second");
+        }));
+        ends.store(true, Ordering::Relaxed);
+        followed.unwrap();
+        clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
+    });
+    for all in told {
+        assert!(all.len() > 10, "{all:?}");
+        let none = all.iter().filter(|answer| answer.is_none()).count();
+        assert_eq!(none, 0, "a new connection is served all the time: {all:?}");
+        // Each move is seen once: first, second, first, second.
+        let mut turns: Vec<&str> = all.iter().flatten().map(String::as_str).collect();
+        turns.dedup();
+        assert!(["first:x", "second:x", "first:x", "second:x"].starts_with(&turns), "{turns:?}");
+    }
+    for client in &mut open {
+        assert_eq!(client.ask("2").as_deref(), Some("first:2"), "what is open stays where it is");
+    }
+    let mut client = Client::connect(("127.0.0.1", at)).unwrap();
+    assert_eq!(client.ask("3").as_deref(), Some("second:3"), "one connection anew, and it is there");
 }

@@ -5,7 +5,10 @@ use crate::support::process::{Run, run_with, signal_pid};
 use crate::support::sshd::Sshd;
 use crate::support::{PATIENCE, wait_for, wait_until};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Instant;
 
 /// An account whose resolver is started by the verbs under test, and ended with this value.
 pub struct Machine {
@@ -26,7 +29,7 @@ impl Machine {
         format!("127.0.7.{n}:{}", self.gate.port())
     }
 
-    fn init(&self, n: u8) -> Run {
+    pub fn init(&self, n: u8) -> Run {
         let gate = self.gate(n);
         self.home.stado(&["fleet", "init", "--name", "tower", "--address", &gate, "--gate", &gate, "--json"])
     }
@@ -173,13 +176,18 @@ fn over_sshd_a_host_joins_and_uses_a_service_without_a_shell() {
     let echo = crate::support::tcp::echo("tower");
     let port = ports::one();
     let mut registry = tower.home.stado(&["registry", "pull"]).ok().json();
-    registry["targets"][0]["services"] = serde_json::json!([{"name": "echo"}]);
+    let (held_port, mute) = (ports::one(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let adapter = |service: &str, port: &Lease| json!({"service": service, "consumer": "me", "bind": format!("127.0.0.1:{}", port.port())});
+    registry["targets"][0]["services"] = json!([{"name": "echo"}, {"name": "held"}]);
     registry["targets"][1]["service_resolver"]["adapters"] =
-        serde_json::json!([{"service": "echo", "consumer": "me", "bind": format!("127.0.0.1:{}", port.port())}]);
+        json!([adapter("echo", &port), adapter("held", &held_port)]);
     let authority = registry.as_object_mut().unwrap().remove("empty_directory").unwrap()["authority"].clone();
-    registry["service_directory"] = serde_json::json!({"authority": authority, "generation": 2, "services": {"echo": {
-        "managed_service": "echo", "active_host": "tower", "endpoints": {"tower": {"url": format!("tcp://{echo}")}},
-        "consumers": {"me": {"capabilities": []}}}}});
+    let service = |name: &str, at: String| {
+        json!({"managed_service": name, "active_host": "tower",
+        "endpoints": {"tower": {"url": format!("tcp://{at}")}}, "consumers": {"me": {"capabilities": []}}})
+    };
+    registry["service_directory"] = json!({"authority": authority, "generation": 2, "services": {
+        "echo": service("echo", echo.to_string()), "held": service("held", mute.local_addr().unwrap().to_string())}});
     // From the host that joined: it may write.
     let push = run_with(
         &mut laptop.home.command(STADO, &["registry", "push", "-", "--force"]),
@@ -188,6 +196,23 @@ fn over_sshd_a_host_joins_and_uses_a_service_without_a_shell() {
     push.ok();
     let answer = wait_for("the route", PATIENCE, || crate::support::tcp::ask(("127.0.0.1", port.port()), "hello"));
     assert_eq!(answer, "tower:hello");
+
+    // What the laptop may no longer use ends on the tower's side too, whatever the laptop's daemon does.
+    let mut client = TcpStream::connect(("127.0.0.1", held_port.port())).unwrap();
+    client.write_all(b"x").unwrap();
+    let (mut far, _) = mute.accept().unwrap();
+    far.read_exact(&mut [0; 1]).unwrap();
+    laptop.signal(Signal::STOP);
+    tower.home.stado(&["service", "directory", "consumer", "add", "held", "nobody"]).ok();
+    tower.home.stado(&["service", "directory", "consumer", "remove", "held", "me"]).ok();
+    let since = Instant::now();
+    far.set_read_timeout(Some(PATIENCE)).unwrap();
+    let ended = far.read(&mut [0; 1]);
+    assert!(!matches!(&ended, Ok(1..)) && since.elapsed() < PATIENCE, "{ended:?}");
+    eprintln!("ended after {:?}", since.elapsed());
+    laptop.signal(Signal::CONT);
+    drop(client);
+
     let key = laptop.home.file(".stado/resolver-ssh-key");
     let known = format!("UserKnownHostsFile={}", laptop.home.file(".stado/known_hosts").display());
     let port_of = sshd.at().port().to_string();

@@ -69,7 +69,7 @@ fn a_registry_without_a_directory_has_no_services() {
 
 #[test]
 fn only_endpoints_of_this_host_are_placed_here() {
-    let here = |host: &str, endpoint: &str| typical(host).places_here(endpoint.parse().unwrap());
+    let here = |host: &str, endpoint: &str| typical(host).lend_to_anybody(endpoint.parse().unwrap()).is_some();
     assert!(here("gpu-box", "127.0.0.1:5433") && !here("control-host", "127.0.0.1:5433"));
     assert!(!here("gpu-box", "127.0.0.1:8080"), "a standby address is never dialled");
     assert!(!here("gpu-box", "127.0.0.1:22"));

@@ -15,10 +15,12 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// A dial that takes longer is watched for the client's leaving; shorter ones are not worth a look.
 const BLINK: Duration = Duration::from_millis(20);
+/// For the news of a move to come here.
+const NEWS: Duration = Duration::from_secs(1);
 /// Bytes of a client that are taken while its backend is still being opened.
 const EARLY: usize = 16 << 10;
 
@@ -72,7 +74,17 @@ pub(super) fn connection(
 async fn walk(client: TcpStream, backend: &Backend, entry: &mut Entry, mut claim: Claim, shared: &Shared) {
     let mut early = Vec::new();
     entry.opening();
-    let reached = Box::pin(reach(&client, backend, entry, shared, &mut early)).await;
+    let mut reached = Box::pin(reach(&client, backend, entry, shared, &mut early)).await;
+    let mut elsewhere = None;
+    if let Err(Unreached::Refused(error)) = &reached
+        && error.may_be_old_news()
+    {
+        elsewhere = Box::pin(moved(backend, shared)).await;
+        if let Some(now) = &elsewhere {
+            reached = Box::pin(reach(&client, now, entry, shared, &mut early)).await;
+        }
+    }
+    let backend = elsewhere.as_deref().unwrap_or(backend);
     match reached {
         Ok(upstream) => {
             if matches!(upstream, Upstream::Remote(_)) {
@@ -92,6 +104,23 @@ async fn walk(client: TcpStream, backend: &Backend, entry: &mut Entry, mut claim
 enum Unreached {
     ClientLeft,
     Refused(DialError),
+}
+
+/// Where the service is now, if this host hears in a moment that it moved: the host that was left may hear of it first, and then
+/// takes nobody in any more.
+async fn moved(from: &Backend, shared: &Shared) -> Option<Arc<Backend>> {
+    let until = Instant::now() + NEWS;
+    loop {
+        let now = shared.backend.load_full();
+        match (&*now, from) {
+            (Backend::Fleet(route), Backend::Fleet(old)) if route.active_host == old.active_host => {}
+            _ => return Some(now),
+        }
+        if Instant::now() >= until {
+            return None;
+        }
+        sleep(BLINK).await;
+    }
 }
 
 /// Dials, and meanwhile listens whether the client is still there.

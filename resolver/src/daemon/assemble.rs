@@ -2,7 +2,7 @@
 //! with its reason and tried again; only what [`super::run`] names stops the daemon.
 use super::config::{Config, FleetConfig};
 use super::fleet_side::{FleetSide, Prepared};
-use super::gate_verbs::GateVerbs;
+use super::gate_verbs::{GateVerbs, MeshOf};
 use super::handover::behind::Behind;
 use super::handover::build::Built;
 use super::handover::reception::{self, Asking};
@@ -119,7 +119,7 @@ impl Daemon {
         let mesh =
             Part::start(slot, first, place, Some(outside.clone()), move || std::future::ready(start(&mut || {})));
         let side = prepared.run(context, ports, Some(text), None);
-        let gate = start_gate(fleet, &side, outside.clone(), None).await;
+        let gate = start_gate(fleet, (&side, mesh.slot()), outside.clone(), None).await;
         let objects = start_objects(fleet, &outside, None).await;
         Ok(Self::of(config, ledger, asks, behind).with(mesh, Some(side), (gate, objects), Some(outside)))
     }
@@ -235,7 +235,7 @@ pub(super) fn metrics_text(slot: &Slot<MeshSide>) -> MetricsText {
 /// The gate where it is configured, on the listener that was handed over if it is the one.
 pub(super) async fn start_gate(
     config: &FleetConfig,
-    side: &FleetSide,
+    (side, mesh): (&FleetSide, &Slot<MeshSide>),
     outside: Outside,
     handed: Option<Bound>,
 ) -> Part<Gate> {
@@ -251,6 +251,7 @@ pub(super) async fn start_gate(
         wake: side.wake.clone(),
         shelf: Shelf::new(&config.home),
         joining: tokio::sync::Mutex::default(),
+        mesh: MeshOf(Some(mesh.clone())),
     });
     outside.follow_invitations(Shelf::new(&config.home));
     // Port 0 is any port: the one it was.

@@ -60,6 +60,8 @@ pub(super) struct FleetSide {
     pub(super) ended: CancellationToken,
     pub(super) link: Link,
     pub(super) held: HeldReader,
+    /// Says what is held to those who go on once the loop has ended.
+    holds: watch::Sender<Option<Arc<Held>>>,
     pub(super) wake: Arc<Notify>,
     reports: watch::Receiver<Option<FleetReport>>,
 }
@@ -177,7 +179,7 @@ impl Prepared {
             },
         };
         let api = ApiSlot::new(held.clone(), metrics, context.own.clone());
-        let generation = context.generation.clone();
+        let (generation, holds) = (context.generation.clone(), held_tx.clone());
         let mut walk = Walk::new(settings, Adapters::new(context, ports), api, generation, held_tx);
         let (heard_by, holding) = (watch::Sender::default(), watch::Sender::default());
         let changes = Arc::new(Changes::default());
@@ -209,6 +211,7 @@ impl Prepared {
             published: Some(published),
             link,
             held,
+            holds,
             wake,
             reports,
         };
@@ -225,8 +228,8 @@ impl FleetSide {
 
     /// What a daemon that was taken over needs to end what the directory no longer allows.
     pub(super) fn obey(&self) -> Obey {
-        let held = self.held.borrow().clone();
-        Obey { held, store: self.follow.store.clone(), link: self.link.clone(), paths: self.paths.clone() }
+        let (holds, store) = (self.holds.clone(), self.follow.store.clone());
+        Obey { holds, store, link: self.link.clone(), paths: self.paths.clone() }
     }
 
     /// Keeps the directory true to what `mesh` has of this host's publications, for as long as the handle lives and this

@@ -1,14 +1,19 @@
 //! What the gate's closed table of verbs does on this host (fleet contract §3.2, §3.5), and which endpoints it may reach.
+use super::mesh_side::MeshSide;
+use super::part::Slot;
 use crate::apply::held::{Held, HeldReader};
-use crate::gate::{Caller, Running, VerbOutput, Verbs};
+use crate::gate::{self, Caller, Running, VerbOutput, Verbs};
+use crate::mesh::Mesh;
 use russh::keys::PublicKey;
 use russh::keys::ssh_key::public::KeyData;
 use stado_fleet::authority::{
     Bulletin, Holders, PushRequest, RegistryError, Source, content_line, history, push, settled, snapshot_line, tell,
 };
+use stado_fleet::directory::Lent;
 use stado_fleet::edit::Overrides;
 use stado_fleet::fault::{Class, Faulty};
 use stado_fleet::join::{self, Presented, Shelf};
+use stado_fleet::link::relay::{Grant, withdrawn};
 use stado_fleet::link::{ChannelStream, Link};
 use stado_fleet::name::TargetName;
 use stado_fleet::store::RegistryStore;
@@ -39,6 +44,24 @@ pub(super) struct GateVerbs {
     pub(super) shelf: Shelf,
     /// Hosts that join at once are written one after the other.
     pub(super) joining: tokio::sync::Mutex<()>,
+    /// This host's mesh.
+    pub(super) mesh: MeshOf,
+}
+
+/// The mesh of this daemon, which may be served later than the fleet.
+#[derive(Clone, Default)]
+pub(super) struct MeshOf(pub(super) Option<Slot<MeshSide>>);
+
+impl MeshOf {
+    fn now(&self) -> Option<Arc<Mesh>> {
+        self.0.as_ref()?.with(|side| side.mesh.clone())
+    }
+}
+
+impl std::fmt::Debug for MeshOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MeshOf")
+    }
 }
 
 impl Verbs for GateVerbs {
@@ -51,15 +74,12 @@ impl Verbs for GateVerbs {
                 ["registry", "history", "--here", "--json"] => self.history().await,
                 ["registry", "history", "--here", "--content", version] => self.content(version).await,
                 ["registry", "holders", "--here", "--json"] => self.holders().await,
+                ["service", "resolve", name, "--raw"] => self.resolve(name),
                 ["registry", "push", "-", flags @ ..] => match PushFlags::read(flags) {
                     Ok(flags) => self.push(flags, stdin).await,
                     Err(usage) => failed(2, &usage),
                 },
-                _ => failed(
-                    126,
-                    "this gate runs `resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -`, `registry history --here`, \
-                     `registry holders --here`, `fleet admit` and `fleet leave` only",
-                ),
+                _ => failed(gate::REFUSED, &format!("this gate runs {} only", gate::TABLE)),
             }
         })
     }
@@ -118,23 +138,23 @@ impl Verbs for GateVerbs {
         })
     }
 
-    fn allows(&self, endpoint: SocketAddr) -> Result<(), String> {
+    fn lend(&self, key: &KeyData, endpoint: SocketAddr) -> Result<Grant, String> {
         let held = self.held.borrow().clone();
-        let Some(held) = held else {
-            return Err("this host holds no service directory yet, so it places no endpoint here".to_owned());
-        };
-        let services = held.directory.registry().directory.iter().flat_map(|d| d.services.values());
-        let mut placed =
-            services.filter(|s| s.active_host == held.target).filter_map(|s| s.endpoints.get(&held.target));
-        if placed.any(|declared| declared.addr.candidates().contains(&endpoint)) {
-            return Ok(());
-        }
-        let generation = held.directory.generation().map(|g| g.0).unwrap_or_default();
-        Err(format!(
-            "service directory generation {generation} places no service at {endpoint} on {}; declare the endpoint with \
-             this host as active_host first",
-            held.target
-        ))
+        let held = held.ok_or("this host holds no service directory yet, so it places no endpoint here")?;
+        let host = text(key).and_then(|key| held.directory.registry().host_of_key(&key).cloned());
+        let lent = held.directory.lend(endpoint, host.as_ref())?;
+        Ok(Box::pin(until_withdrawn(self.held.clone(), lent, self.mesh.clone())))
+    }
+}
+
+/// Returns once the directory no longer lends what was lent; it is counted and said by then.
+async fn until_withdrawn(held: HeldReader, lent: Lent, mesh: MeshOf) {
+    let allows = |held: &Option<Arc<Held>>| held.as_ref().map_or(Ok(()), |held| held.directory.still_lends(&lent));
+    let why = withdrawn(held, allows).await;
+    let (service, host) = (lent.service(), lent.host());
+    tracing::info!(target: "stado::fleet", "stado gate: a stream of {host} to {service} was ended: {why}");
+    if let Some(mesh) = mesh.now() {
+        mesh.metrics().relay_withdrawn(service, host);
     }
 }
 
@@ -157,6 +177,22 @@ impl GateVerbs {
         VerbOutput { stdout: (json(&report.unwrap_or_default()) + "\n").into_bytes(), stderr: Vec::new(), status: 0 }
     }
 
+    /// Whether a service of this host's mesh has a backend, and its address: what a host asks before it moves one here.
+    fn resolve(&self, name: &str) -> VerbOutput {
+        let Some(mesh) = self.mesh.now() else {
+            return failed(69, "Error: this daemon serves no mesh now; see `stado resolver status`");
+        };
+        let given = match mesh.resolve(name) {
+            Ok(service) if service.status == "ready" => service.address(),
+            Ok(service) => Err(service.unavailable()),
+            Err(refusal) => Err(refusal.to_string()),
+        };
+        match given {
+            Ok(address) => VerbOutput { stdout: (address + "\n").into_bytes(), stderr: Vec::new(), status: 0 },
+            Err(why) => failed(1, &format!("Error: {why}")),
+        }
+    }
+
     async fn content(&self, version: &str) -> VerbOutput {
         match version.parse() {
             Ok(version) => said(content_line(self.store.as_ref(), &version).await),
@@ -167,7 +203,7 @@ impl GateVerbs {
     /// The host of the fleet that has this key.
     fn member(&self, key: &str) -> Option<TargetName> {
         let held = self.held.borrow().clone()?;
-        member(&held, key)
+        held.directory.registry().host_of_key(key).cloned()
     }
 
     /// Where this host writes: one that was replaced as the authority hands on what still comes to it.
@@ -193,7 +229,9 @@ impl GateVerbs {
                 let mut held = self.held.clone();
                 self.wake.notify_one();
                 let key = &presented.candidate.key;
-                let known = held.wait_for(|held| held.as_ref().is_some_and(|held| member(held, key).is_some()));
+                let known = held.wait_for(|held| {
+                    held.as_ref().is_some_and(|held| held.directory.registry().host_of_key(key).is_some())
+                });
                 let _ = tokio::time::timeout(TAKEN, known).await;
                 said(Ok(json(&welcome)))
             }
@@ -231,11 +269,6 @@ impl GateVerbs {
             }
         }
     }
-}
-
-fn member(held: &Held, key: &str) -> Option<TargetName> {
-    let mut targets = held.directory.registry().targets.values();
-    targets.find(|target| target.resolver_keys.iter().any(|own| own == key)).map(|target| target.name.clone())
 }
 
 /// `type base64`

@@ -4,7 +4,7 @@ use super::verbs::{self, Kind, Verb};
 use super::{Caller, VerbOutput, Verbs};
 use russh::server::{ChannelOpenHandle, Msg};
 use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf};
-use stado_fleet::link::relay;
+use stado_fleet::link::relay::{self, Grant};
 use stado_fleet::link::{Carrier, ChannelStream};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -162,8 +162,13 @@ impl Drop for Also {
 }
 
 /// Connects to `endpoint` and answers the open; then copies both ways until both ends are done. Half-closes are passed
-/// on; a reset of either side resets the other.
-pub(super) fn direct(channel: Channel<Msg>, endpoint: SocketAddr, reply: ChannelOpenHandle, client: Arc<Client>) {
+/// on; a reset of either side resets the other. One whose grant ends is reset.
+pub(super) fn direct(
+    channel: Channel<Msg>,
+    (endpoint, grant): (SocketAddr, Grant),
+    reply: ChannelOpenHandle,
+    client: Arc<Client>,
+) {
     client.tasks.clone().spawn(async move {
         let counted = Counted::new(client, true);
         let refuse = |code, reason: String| ChannelOpenFailure::Other { code, reason };
@@ -187,6 +192,7 @@ pub(super) fn direct(channel: Channel<Msg>, endpoint: SocketAddr, reply: Channel
         let whole = tokio::select! {
             copied = copying => copied.is_ok(),
             () = gone.cancelled() => false,
+            () = grant => false,
         };
         if !whole {
             // Closing with this set resets the connection; dropping `remote` unfinished resets the channel.

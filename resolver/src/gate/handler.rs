@@ -6,7 +6,7 @@ use super::{Caller, Came, Shared, verbs};
 use russh::keys::{Algorithm, PublicKey};
 use russh::server::{Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey};
 use russh::{Channel, ChannelId, ChannelOpenFailure, MethodKind, MethodSet};
-use stado_fleet::link::relay::{Admit, Admitting, Code, Refusal, channel_window};
+use stado_fleet::link::relay::{Admit, Admitting, Code, Grant, Refusal, channel_window};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl Handler for Admission {
                 let (permits, client) = (self.permits.clone(), self.client.clone());
                 tokio::spawn(async move {
                     match permits.first(&candidates).await {
-                        Ok(endpoint) => channels::direct(channel, endpoint, reply, client),
+                        Ok((endpoint, grant)) => channels::direct(channel, (endpoint, grant), reply, client),
                         Err(why) => reply.reject(refusal(1, format!("stado gate: {why}"))).await,
                     }
                 });
@@ -242,7 +242,7 @@ impl Admit for Permits {
     fn admit(&self, endpoint: SocketAddr) -> Admitting<'_> {
         Box::pin(async move {
             let answer = self.first(&[endpoint]).await;
-            answer.map(drop).map_err(|why| Refusal::new(Code::Forbidden, format!("stado gate: {why}")))
+            answer.map(|(_, grant)| grant).map_err(|why| Refusal::new(Code::Forbidden, format!("stado gate: {why}")))
         })
     }
 
@@ -268,19 +268,19 @@ fn candidates(host: &str, port: u32) -> Result<Vec<SocketAddr>, String> {
 impl Permits {
     /// The first of `candidates` that this client may open. A client may have heard of a change before this host has: what
     /// is not allowed is asked for once more when the directory was read again.
-    async fn first(&self, candidates: &[SocketAddr]) -> Result<SocketAddr, String> {
+    async fn first(&self, candidates: &[SocketAddr]) -> Result<(SocketAddr, Grant), String> {
         let allowed = || {
             let mut why = "there is no such endpoint".to_owned();
             for endpoint in candidates {
-                match self.allows(*endpoint) {
-                    Ok(()) => return Ok(*endpoint),
+                match self.lend(*endpoint) {
+                    Ok(grant) => return Ok((*endpoint, grant)),
                     Err(refused) => why = refused,
                 }
             }
             Err(why)
         };
         match allowed() {
-            Ok(endpoint) => Ok(endpoint),
+            Ok(lent) => Ok(lent),
             Err(_) => {
                 self.shared.verbs.renew().await;
                 allowed()
@@ -288,12 +288,14 @@ impl Permits {
         }
     }
 
-    fn allows(&self, endpoint: SocketAddr) -> Result<(), String> {
+    fn lend(&self, endpoint: SocketAddr) -> Result<Grant, String> {
         let came = self.key.borrow().clone().filter(|came| !came.guest);
-        let limits = came.and_then(|came| self.shared.limits(&came.key)).ok_or("the key may no longer come in")?;
+        let gone = "the key may no longer come in";
+        let came = came.ok_or(gone)?;
+        let limits = self.shared.limits(&came.key).ok_or(gone)?;
         if limits.endpoints.as_ref().is_some_and(|only| !only.contains(&endpoint)) {
             return Err(format!("the line of this key in authorized_keys does not permit {endpoint}"));
         }
-        self.shared.verbs.allows(endpoint)
+        self.shared.verbs.lend(&came.key, endpoint)
     }
 }

@@ -16,13 +16,14 @@ mod words;
 use russh::keys::ssh_key::public::KeyData;
 use stado_fleet::fault::{Blame, Class, Faulty};
 use stado_fleet::link::ChannelStream;
+use stado_fleet::link::relay::Grant;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
 pub use server::Gate;
-pub use verbs::{REFUSED, admitted};
+pub use verbs::{REFUSED, TABLE, admitted};
 
 /// Where the gate listens and which files it uses (`~/.stado/config.json`, `~/.stado/gate`).
 #[derive(Debug, Clone)]
@@ -87,8 +88,9 @@ pub trait Verbs: Send + Sync + std::fmt::Debug {
     fn membership(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(std::future::pending())
     }
-    /// Whether a channel may lead to `endpoint` (a loopback address of this host); else why not, in one sentence.
-    fn allows(&self, endpoint: SocketAddr) -> Result<(), String>;
+    /// Whether a channel of this key may lead to `endpoint` (a loopback address of this host), and for how long; else why
+    /// not, in one sentence.
+    fn lend(&self, key: &KeyData, endpoint: SocketAddr) -> Result<Grant, String>;
 }
 
 impl VerbOutput {

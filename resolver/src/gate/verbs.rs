@@ -39,7 +39,8 @@ pub(super) fn parse(command: &[u8]) -> Result<Verb, String> {
         ["resolver", "snapshot"]
         | ["resolver", "snapshot", "--if-newer-than", _]
         | ["registry", "history", "--here", ..]
-        | ["registry", "holders", "--here", "--json"] => Ok(Verb { argv, kind: Kind::Answer }),
+        | ["registry", "holders", "--here", "--json"]
+        | ["service", "resolve", _, "--raw"] => Ok(Verb { argv, kind: Kind::Answer }),
         ["registry", "push", "-", ..] => Ok(Verb { argv, kind: Kind::AnswerToInput }),
         ["fleet", "admit"] => Ok(Verb { argv, kind: Kind::Admit }),
         ["fleet", "leave"] => Ok(Verb { argv, kind: Kind::Leave }),
@@ -64,12 +65,13 @@ pub fn admitted(command: &[u8], guest: bool) -> Result<Vec<String>, String> {
 /// What a host hears that has nothing but an invitation.
 pub(super) const GUEST: &str = "stado gate: an invitation joins and does nothing else\n";
 
+/// The table, for whoever asks for something else.
+pub const TABLE: &str = "`resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -`, `registry history --here`, `registry \
+                         holders --here`, `service resolve NAME --raw`, `fleet admit` and `fleet leave`";
+
 /// A sentence for standard error.
 pub(super) fn refusal(why: &str) -> String {
-    format!(
-        "stado gate: {why}; this gate runs `resolver snapshot`, `resolver watch`, `resolver relay`, `registry push -`, `registry history \
-         --here`, `registry holders --here`, `fleet admit` and `fleet leave`, everything else needs an account and sshd\n"
-    )
+    format!("stado gate: {why}; this gate runs {TABLE}, everything else needs an account and sshd\n")
 }
 
 #[cfg(test)]
@@ -84,6 +86,7 @@ mod tests {
         assert_eq!(kind(b"stado resolver snapshot --if-newer-than abc"), Kind::Answer);
         assert_eq!(kind(b"stado registry history --here --json"), Kind::Answer);
         assert_eq!(kind(b"stado registry holders --here --json"), Kind::Answer);
+        assert_eq!(kind(b"stado 'service' 'resolve' 'checkout.db' --raw"), Kind::Answer);
         assert_eq!(kind(b"/bin/anything registry push - --if-generation abc --json"), Kind::AnswerToInput);
         assert_eq!(kind(b"stado resolver relay"), Kind::Relay);
         assert_eq!((kind(b"stado fleet admit"), kind(b"stado fleet leave")), (Kind::Admit, Kind::Leave));
@@ -96,6 +99,8 @@ mod tests {
             "stado registry push f",
             "stado registry history",
             "stado registry holders",
+            "stado service resolve checkout.db",
+            "stado service list",
             "stado fleet invite",
             "stado fleet leave laptop",
         ] {

@@ -47,6 +47,11 @@ pub(super) const REFUSED_LOOP: Metric =
     counter("connections_refused_loop", "Connections refused because they would come back", ROW);
 pub(super) const WITHDRAWN: Metric =
     counter("connections_withdrawn", "Connections ended because the directory no longer allows them", ROW);
+pub(super) const RELAY_WITHDRAWN: Metric = counter(
+    "relay_streams_withdrawn",
+    "Streams of other hosts ended by this host's gate because the directory no longer allows them",
+    &["service", "host"],
+);
 pub(super) const BYTES_UP: Metric = counter("bytes_from_clients", "Bytes from clients to backends", ROW);
 pub(super) const BYTES_DOWN: Metric = counter("bytes_to_clients", "Bytes from backends to clients", ROW);
 pub(super) const ACTIVE: Metric = gauge("connections_active", "Connections now", ROW);
@@ -74,6 +79,7 @@ pub const ALL: &[Metric] = &[
     REFUSED_UNREACHABLE,
     REFUSED_LOOP,
     WITHDRAWN,
+    RELAY_WITHDRAWN,
     BYTES_UP,
     BYTES_DOWN,
     ACTIVE,

@@ -28,6 +28,7 @@ pub struct Metrics {
     leases: Gauge,
     frontends: Gauge,
     event_readers: Gauge,
+    relay_withdrawn: Family<[(&'static str, String); 2], Counter>,
 }
 
 /// What is counted at the moment of rendering.
@@ -57,6 +58,7 @@ impl Metrics {
             leases: Gauge::default(),
             frontends: Gauge::default(),
             event_readers: Gauge::default(),
+            relay_withdrawn: Family::default(),
         };
         metrics.add(|registry| {
             put(registry, names::REGISTRATIONS, metrics.registrations.clone());
@@ -68,6 +70,7 @@ impl Metrics {
             put(registry, names::LEASES, metrics.leases.clone());
             put(registry, names::FRONTENDS, metrics.frontends.clone());
             put(registry, names::EVENT_READERS, metrics.event_readers.clone());
+            put(registry, names::RELAY_WITHDRAWN, metrics.relay_withdrawn.clone());
             registry.register_collector(Box::new(Connections(ledger)));
             registry.register_collector(Box::new(Requests(sites)));
         });
@@ -98,6 +101,11 @@ impl Metrics {
 
     pub(crate) fn save_failed(&self) {
         self.save_failures.inc();
+    }
+
+    /// This host's gate ended a stream of another host.
+    pub(crate) fn relay_withdrawn(&self, service: &str, host: &str) {
+        self.relay_withdrawn.get_or_create(&[("service", service.to_owned()), ("host", host.to_owned())]).inc();
     }
 
     pub(crate) fn render(&self, now: Gauges) -> String {

@@ -24,7 +24,7 @@ pub(crate) async fn door(args: &FleetDoor, env: &Env) -> Result<Option<Vec<Strin
     let fleet = Fleet::open(env)?;
     let asked = env.text("SSH_ORIGINAL_COMMAND")?.unwrap_or_default();
     let registry = registry(&fleet).await?;
-    let member = registry.as_deref().and_then(|registry| member(registry, &args.key));
+    let member = registry.as_deref().and_then(|registry| registry.host_of_key(&args.key).cloned());
     let guest = member.is_none();
     if guest && Shelf::new(&fleet.host.stado_home).read()?.of_key(&args.key).is_none() {
         return Err(Failure::refused("this key may no longer come in: the registry names no host that has it"));
@@ -40,6 +40,8 @@ pub(crate) async fn door(args: &FleetDoor, env: &Env) -> Result<Option<Vec<Strin
     match (words.as_slice(), member) {
         (["fleet", "admit"], _) => take_in(&fleet, &args.key).await?,
         (["fleet", "leave"], Some(target)) => let_go(&fleet, &target).await?,
+        // What it opens is this host's, and no more than the directory gives it.
+        (["resolver", "relay"], Some(_)) => return Ok(Some([argv, vec!["--key".into(), args.key.clone()]].concat())),
         _ => return Ok(Some(argv)),
     }
     Ok(None)
@@ -70,11 +72,6 @@ async fn registry(fleet: &Fleet) -> Result<Option<Arc<Registry>>, Failure> {
         }
         Source::Remote(_) => Ok(fleet.copy().map(|copy| copy.snapshot.valid.registry.clone())),
     }
-}
-
-fn member(registry: &Registry, key: &str) -> Option<TargetName> {
-    let mut targets = registry.targets.values();
-    targets.find(|target| target.resolver_keys.iter().any(|own| own == key)).map(|target| target.name.clone())
 }
 
 async fn take_in(fleet: &Fleet, invitation: &str) -> Result<(), Failure> {

@@ -2,44 +2,86 @@
 use crate::cmd::fleet::Fleet;
 use stado_fleet::admit::Snapshot;
 use stado_fleet::authority::{self, Source};
-use stado_fleet::directory::Directory;
+use stado_fleet::directory::{Directory, Lent};
 use stado_fleet::document::Registry;
-use stado_fleet::link::relay::{Admit, Admitting, Code, Refusal};
+use stado_fleet::ledger;
+use stado_fleet::link::relay::{Admit, Admitting, Code, Grant, Refusal, withdrawn};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// What was read is believed for so long; what it does not place is looked for again at once.
 const BELIEVED: Duration = Duration::from_secs(30);
+/// Between two looks at what this host's resolver holds: a stream that is no longer allowed ends within it.
+const LOOK: Duration = Duration::from_millis(300);
 
 /// Admits what the directory places here. Whoever runs this over SSH may run any command of this account: the directory
-/// keeps a relay to what it is for, and is no wall against its own user.
+/// keeps a relay to what it is for, and is no wall against its own user. A host that came in by `fleet door` may run nothing
+/// else, and is held to what the directory gives it.
 pub(super) struct Placed {
     fleet: Fleet,
-    held: Mutex<Option<(Instant, Arc<Directory>)>>,
+    /// Of the host that asks, where it is known.
+    key: Option<String>,
+    held: watch::Sender<Option<Read>>,
+}
+
+/// What was read, and when.
+#[derive(Clone)]
+struct Read {
+    at: Instant,
+    directory: Arc<Directory>,
 }
 
 impl Placed {
-    pub(super) fn new(fleet: Fleet) -> Self {
-        Self { fleet, held: Mutex::new(None) }
+    pub(super) fn new(fleet: Fleet, key: Option<String>) -> Self {
+        Self { fleet, key, held: watch::Sender::new(None) }
     }
 
-    fn believed(&self, endpoint: SocketAddr) -> bool {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = held.as_ref().filter(|(read, _)| read.elapsed() < BELIEVED);
-        fresh.is_some_and(|(_, directory)| directory.places_here(endpoint))
-    }
-
-    async fn judge(&self, endpoint: SocketAddr) -> Result<(), String> {
-        if self.believed(endpoint) {
-            return Ok(());
+    /// Reads again what this host's resolver has news of, as long as streams go by it. Never returns.
+    pub(super) async fn follow(&self) {
+        let mut known = None;
+        loop {
+            tokio::time::sleep(LOOK).await;
+            // Streams listen; without any, the next one reads.
+            if self.held.receiver_count() == 0 {
+                continue;
+            }
+            let paths = self.fleet.host.published.clone();
+            let look = move || {
+                let publisher = ledger::publisher(&paths).ok()?;
+                publisher.alive().map(|state| (state.generation, state.store_version.clone()))
+            };
+            let now = tokio::task::spawn_blocking(look).await.ok().flatten();
+            if now.is_none() || now == known {
+                continue;
+            }
+            // What cannot be read now is read at the next look.
+            if let Ok(directory) = self.read().await {
+                self.held.send_replace(Some(Read { at: Instant::now(), directory }));
+                known = now;
+            }
         }
-        let directory = self.read().await?;
-        let (placed, generation) = (directory.places_here(endpoint), directory.generation().map_or(0, |g| g.0));
-        let host = directory.host().clone();
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), directory));
-        placed.then_some(()).ok_or_else(|| {
-            format!("service directory generation {generation} places no service at {endpoint} on {host}")
+    }
+
+    async fn judge(&self, endpoint: SocketAddr) -> Result<Lent, Refusal> {
+        let held = self.held.borrow().clone().filter(|read| read.at.elapsed() < BELIEVED);
+        if let Some(Ok(lent)) = held.map(|read| lend(&read.directory, self.key.as_deref(), endpoint)) {
+            return Ok(lent);
+        }
+        let directory = self.read().await.map_err(|why| Refusal::new(Code::NotPlaced, why))?;
+        let lent = lend(&directory, self.key.as_deref(), endpoint);
+        self.held.send_replace(Some(Read { at: Instant::now(), directory }));
+        lent
+    }
+
+    fn grant(&self, lent: Lent) -> Grant {
+        let (held, key) = (self.held.subscribe(), self.key.clone());
+        Box::pin(async move {
+            let why =
+                withdrawn(held, |read| still(read.as_ref().map(|read| &*read.directory), key.as_deref(), &lent)).await;
+            let (service, host) = (lent.service(), lent.host());
+            tracing::info!(target: "stado::fleet", "stado relay: a stream of {host} to {service} was ended: {why}");
         })
     }
 
@@ -61,8 +103,31 @@ impl Placed {
     }
 }
 
+fn lend(directory: &Directory, key: Option<&str>, endpoint: SocketAddr) -> Result<Lent, Refusal> {
+    let Some(key) = key else {
+        return directory.lend_to_anybody(endpoint).ok_or_else(|| {
+            let (generation, host) = (directory.generation().map_or(0, |g| g.0), directory.host());
+            let why = format!("service directory generation {generation} places no service at {endpoint} on {host}");
+            Refusal::new(Code::NotPlaced, why)
+        });
+    };
+    let host = directory.registry().host_of_key(key).ok_or_else(|| Refusal::new(Code::Forbidden, STRANGER));
+    directory.lend(endpoint, Some(host?)).map_err(|why| Refusal::new(Code::Forbidden, why))
+}
+
+fn still(directory: Option<&Directory>, key: Option<&str>, lent: &Lent) -> Result<(), String> {
+    let Some(directory) = directory else { return Ok(()) };
+    if key.is_some_and(|key| directory.registry().host_of_key(key).is_none()) {
+        return Err(STRANGER.to_owned());
+    }
+    directory.still_lends(lent)
+}
+
+/// A host that has left.
+const STRANGER: &str = "the registry names no host that has this key any more";
+
 impl Admit for Placed {
     fn admit(&self, endpoint: SocketAddr) -> Admitting<'_> {
-        Box::pin(async move { self.judge(endpoint).await.map_err(|sentence| Refusal::new(Code::NotPlaced, sentence)) })
+        Box::pin(async move { self.judge(endpoint).await.map(|lent| self.grant(lent)) })
     }
 }

@@ -41,30 +41,14 @@ fn raw(service: &Service) -> Verb {
     Ok(Outcome::Done)
 }
 
-/// The address of a service, which an http service has only while the router is there.
+/// [`Service::address`], or why the verb fails.
 pub(super) fn address(service: &Service) -> Result<String, Failure> {
-    match service.frontend.endpoint() {
-        endpoint if !endpoint.is_empty() => Ok(endpoint),
-        _ => {
-            let why = service.note.as_deref().unwrap_or("no address");
-            Err(Failure::here(format!("service {} is {} and has {why}", service.name, service.status)).until_it_ends())
-        }
-    }
+    service.address().map_err(|why| Failure::here(why).until_it_ends())
 }
 
-/// The service has a name and an address, and nothing behind it now.
+/// [`Service::unavailable`], as the end of a verb.
 pub(super) fn unavailable(service: &Service) -> Failure {
-    Failure::new(
-        Class::Refused,
-        Blame::Service,
-        match &service.reason {
-            Some(reason) => {
-                format!("service {} has no registered backend (status {}): {reason}", service.name, service.status)
-            }
-            None => format!("service {} has no registered backend (status {})", service.name, service.status),
-        },
-    )
-    .until_it_ends()
+    Failure::new(Class::Refused, Blame::Service, service.unavailable()).until_it_ends()
 }
 
 /// Asks until the service is ready, or the limit has passed: then the last answer stands, be it a row or an error.

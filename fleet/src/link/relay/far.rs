@@ -1,6 +1,7 @@
 //! The far side: judges, dials and copies, one task per stream.
 use super::copy;
 use super::gather::Gather;
+use super::grant::Grant;
 use super::preamble;
 use super::refusal::{Code, Refusal};
 use super::rtt::{self, Meter};
@@ -25,11 +26,11 @@ const PREAMBLE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// What [`Admit::admit`] returns.
-pub type Admitting<'a> = Pin<Box<dyn Future<Output = Result<(), Refusal>> + Send + 'a>>;
+pub type Admitting<'a> = Pin<Box<dyn Future<Output = Result<Grant, Refusal>> + Send + 'a>>;
 
 /// Which endpoints of this host a relay may dial. Only loopback addresses are asked for.
 pub trait Admit: Send + Sync + 'static {
-    /// Whether `endpoint` may be dialled; else why not.
+    /// Whether `endpoint` may be dialled, and for how long; else why not.
     fn admit(&self, endpoint: SocketAddr) -> Admitting<'_>;
     /// Something to hold for as long as a stream lives, for whoever counts them.
     fn counted(&self) -> Option<Box<dyn Send>> {
@@ -106,8 +107,12 @@ async fn stream(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, 
         }
     };
     match dialled {
-        Ok(service) => match respond.send_response(Response::new(()), false) {
-            Ok(send) => copy::both(service, request.into_body(), send).await,
+        Ok((service, grant)) => match respond.send_response(Response::new(()), false) {
+            // One that ends with its grant is reset at both ends.
+            Ok(send) => tokio::select! {
+                () = copy::both(service, request.into_body(), send) => {}
+                () = grant => {}
+            },
             Err(_) => copy::reset(&service),
         },
         Err(refusal) => {
@@ -117,7 +122,7 @@ async fn stream(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, 
     }
 }
 
-async fn dial(request: &Request<RecvStream>, admit: &dyn Admit) -> Result<TcpStream, Refusal> {
+async fn dial(request: &Request<RecvStream>, admit: &dyn Admit) -> Result<(TcpStream, Grant), Refusal> {
     let asked = request.uri().authority().map(http::uri::Authority::as_str).unwrap_or_default();
     let endpoint = asked.parse::<SocketAddr>().ok().filter(|_| request.method() == Method::CONNECT);
     let Some(endpoint) = endpoint else {
@@ -126,11 +131,11 @@ async fn dial(request: &Request<RecvStream>, admit: &dyn Admit) -> Result<TcpStr
     if !endpoint.ip().is_loopback() {
         return Err(Refusal::new(Code::Forbidden, format!("{} is no loopback address", endpoint.ip())));
     }
-    admit.admit(endpoint).await?;
+    let grant = admit.admit(endpoint).await?;
     match timeout(CONNECT, TcpStream::connect(endpoint)).await {
         Ok(Ok(service)) => {
             let _ = service.set_nodelay(true);
-            Ok(service)
+            Ok((service, grant))
         }
         Ok(Err(error)) => Err(Refusal::connect(endpoint, &error)),
         Err(_) => {

@@ -6,6 +6,7 @@ mod copy;
 mod facts;
 mod far;
 mod gather;
+mod grant;
 mod near;
 mod preamble;
 mod refusal;
@@ -13,6 +14,7 @@ mod rtt;
 mod stream;
 
 pub use far::{Admit, Admitting, serve};
+pub use grant::{Grant, withdrawn};
 pub use refusal::{Code, Refusal};
 
 pub use super::distance::channel_window;

@@ -1,7 +1,7 @@
 //! Which carrier a host gets, and why: the far command is a script that stands for what may be there.
 use super::*;
-use crate::link::relay::{Admit, Admitting, Code, Refusal, serve};
-use std::io::Write;
+use crate::link::relay::{Admit, Admitting, Code, Grant, Refusal, serve};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,13 +21,17 @@ pub(super) fn program(sshd: &Sshd, body: &str) -> String {
 pub(super) struct Places {
     not: u16,
     asked: AtomicUsize,
+    /// Ends what was admitted.
+    over: tokio_util::sync::CancellationToken,
 }
 
 impl Admit for Places {
     fn admit(&self, endpoint: SocketAddr) -> Admitting<'_> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let placed = endpoint.port() != self.not;
-        let answer = placed.then_some(()).ok_or_else(|| Refusal::new(Code::NotPlaced, "nothing is placed there"));
+        let over = self.over.clone().cancelled_owned();
+        let answer = placed.then(|| Box::pin(over) as Grant);
+        let answer = answer.ok_or_else(|| Refusal::new(Code::NotPlaced, "nothing is placed there"));
         Box::pin(std::future::ready(answer))
     }
 }
@@ -36,7 +40,7 @@ impl Admit for Places {
 pub(super) async fn today(sshd: &Sshd, not: u16) -> (String, Arc<Places>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let places = Arc::new(Places { not, asked: AtomicUsize::new(0) });
+    let places = Arc::new(Places { not, asked: AtomicUsize::new(0), over: Default::default() });
     let admit = places.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -130,6 +134,24 @@ async fn an_endpoint_that_the_far_side_does_not_place_takes_direct_tcpip_and_oth
     let road = road(&link);
     assert_eq!((road.carrier, road.streams), ("multiplex", 1));
     assert!(road.reason.unwrap().contains("nothing is placed there"));
+}
+
+#[tokio::test]
+async fn a_stream_whose_grant_ends_is_reset_at_both_ends_and_the_multiplex_stays() {
+    let Some(sshd) = sshd::start(Options::default()) else { return };
+    let (command, places) = today(&sshd, 0).await;
+    let link = sshd.link();
+    let (listener, endpoint) = service().await;
+    let mut stream = link.relay(&host(), &sshd.paths(), Some(&command), endpoint, SHORT).await.unwrap();
+    let (mut far, _) = listener.accept().await.unwrap();
+    stream.write_all(b"there").await.unwrap();
+    far.read_exact(&mut [0; 5]).await.unwrap();
+    places.over.cancel();
+    let here = tokio::time::timeout(SHORT, stream.read(&mut [0; 1])).await.unwrap().unwrap_err();
+    let there = tokio::time::timeout(SHORT, far.read(&mut [0; 1])).await.unwrap().unwrap_err();
+    assert_eq!((here.kind(), there.kind()), (ErrorKind::ConnectionReset, ErrorKind::ConnectionReset));
+    let road = road(&link);
+    assert_eq!((road.carrier, logins(&sshd)), ("multiplex", 1));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Why nothing was reached.
 use stado_fleet::fault::{Blame, Class, Faulty, Hop};
-use stado_fleet::link::LinkError;
+use stado_fleet::link::{LinkError, Stage};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -70,6 +70,12 @@ impl fmt::Display for DialError {
 impl std::error::Error for DialError {}
 
 impl DialError {
+    /// Whether the other host lets nobody have this service there: it may know of a change that this host has not heard of.
+    pub(crate) fn may_be_old_news(&self) -> bool {
+        let Self::Link { error, .. } = self else { return false };
+        error.stage == Stage::Open && error.class == Class::Refused
+    }
+
     /// Who has to act, and where on the way to the service it is.
     pub(crate) fn fault(&self) -> (Blame, Hop) {
         let hop = match self {

@@ -117,6 +117,23 @@ async fn a_remote_stream_is_relayed_with_half_close_both_ways() {
 }
 
 #[tokio::test]
+async fn a_client_of_a_host_that_was_left_is_led_to_where_the_service_is_now() {
+    let (rig, far) = adapter(remote());
+    let (left, now) = (far.expect(), far.expect());
+    let mut client = rig.connect().await;
+    rig.one_wait("open").await;
+    left.send(Err(no("the directory places it elsewhere"))).unwrap();
+    let Backend::Fleet(route) = remote() else { unreachable!() };
+    let elsewhere = Route { active_host: "desk".parse().unwrap(), ..(*route).clone() };
+    rig.frontend().set_backend(Backend::Fleet(Arc::new(elsewhere)));
+    let (ours, mut theirs) = tokio::io::duplex(1 << 10);
+    now.send(Ok(ours)).unwrap();
+    client.write_all(b"q").await.unwrap();
+    assert_eq!(far_read(&mut theirs, 1).await, b"q");
+    assert_eq!((rig.counters().opened, rig.counters().refused_unreachable), (1, 0));
+}
+
+#[tokio::test]
 async fn a_client_reset_drops_the_remote_stream() {
     let (rig, far) = adapter(remote());
     let (mut client, mut theirs) = opened(&rig, &far).await;

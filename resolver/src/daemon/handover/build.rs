@@ -101,7 +101,9 @@ impl Built {
         let text = metrics_text(mesh.slot());
         let side = fleet.map(|(prepared, ports, inherited)| prepared.run(context, ports, Some(text), inherited));
         let gate = match (&config.fleet, &side, &outside) {
-            (Some(fleet), Some(side), Some(outside)) => start_gate(fleet, side, outside.clone(), gate).await,
+            (Some(fleet), Some(side), Some(outside)) => {
+                start_gate(fleet, (side, mesh.slot()), outside.clone(), gate).await
+            }
             _ => Part::none(),
         };
         let objects = match (&config.fleet, &outside) {

@@ -10,6 +10,7 @@ use stado_fleet::link::Link;
 use stado_fleet::store::RegistryStore;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 /// Between two looks at what the successor publishes.
@@ -17,7 +18,8 @@ const LOOK: Duration = Duration::from_millis(300);
 
 /// What it takes to follow.
 pub(in crate::daemon) struct Obey {
-    pub(in crate::daemon) held: Option<Arc<Held>>,
+    /// What was held last; the gate's sessions go by it.
+    pub(in crate::daemon) holds: watch::Sender<Option<Arc<Held>>>,
     pub(in crate::daemon) store: Arc<dyn RegistryStore>,
     pub(in crate::daemon) link: Link,
     pub(in crate::daemon) paths: PublishedPaths,
@@ -26,7 +28,8 @@ pub(in crate::daemon) struct Obey {
 impl Obey {
     /// Follows until it is dropped.
     pub(super) async fn run(self, ledger: &Ledger, endings: &[Ending]) {
-        let Some(mut held) = self.held else { return std::future::pending().await };
+        let held = self.holds.borrow().clone();
+        let Some(mut held) = held else { return std::future::pending().await };
         let mut known = held.directory.generation().map(|generation| generation.0);
         loop {
             sleep(LOOK).await;
@@ -42,6 +45,7 @@ impl Obey {
             if let Ok(Some(snapshot)) = authority::fetch(&source, &self.link).await {
                 let directory = Directory::build(snapshot.valid.registry.clone(), held.target.clone());
                 held = Arc::new(Held { snapshot, directory: Arc::new(directory), ..Held::clone(&held) });
+                self.holds.send_replace(Some(held.clone()));
                 end_forbidden(&held, ledger, endings);
                 known = published;
             }

@@ -40,9 +40,12 @@ async fn switching() -> SocketAddr {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
                 let mut head = [0; 4096];
-                let _ = stream.read(&mut head).await;
-                let switch = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
-                let _ = stream.write_all(switch).await;
+                let read = stream.read(&mut head).await.unwrap_or(0);
+                let asked = String::from_utf8_lossy(&head[..read]).to_lowercase();
+                let onto = if asked.contains("upgrade: websocket") { "websocket" } else { "echo" };
+                let switch =
+                    format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {onto}\r\n\r\n");
+                let _ = stream.write_all(switch.as_bytes()).await;
                 let (mut from, mut to) = stream.split();
                 let _ = tokio::io::copy(&mut from, &mut to).await;
             });
@@ -97,6 +100,115 @@ async fn a_withdrawn_consumer_loses_what_it_has_open_within_a_second_and_nobody_
     until_ended(&mut stays).await;
     let list = counted(&config, "db").await;
     assert_eq!(list["ended"][0]["reason"], "unknown logical service \"db\"", "{list}");
+    daemon.stop().await;
+}
+
+/// Answers with the head and one event, and says no more.
+async fn event_stream() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+            let _ = stream.write_all(head).await;
+            let _ = stream.write_all(b"3\r\nhi\n\r\n").await;
+            open.push(stream);
+        }
+    });
+    addr
+}
+
+/// A client of the router that speaks HTTP/2 in clear.
+async fn h2_client(router: u16) -> h2::client::SendRequest<bytes::Bytes> {
+    let stream = TcpStream::connect(("127.0.0.1", router)).await.unwrap();
+    let (send, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    let send = send.ready().await.unwrap();
+    // The router's settings come with its first frames.
+    let deadline = tokio::time::Instant::now() + DEADLINE;
+    while !send.is_extended_connect_protocol_enabled() {
+        assert!(tokio::time::Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    send
+}
+
+/// The next bytes of an answer.
+async fn piece(body: &mut h2::RecvStream) -> Option<Result<bytes::Bytes, h2::Error>> {
+    tokio::time::timeout(DEADLINE, body.data()).await.expect("no bytes and no end")
+}
+
+#[tokio::test]
+async fn streams_of_http2_and_websockets_end_with_what_is_withdrawn_and_the_connection_goes_on() {
+    let host = Host::new();
+    let (web, events, stays) = (switching().await, event_stream().await, event_stream().await);
+    let router = port();
+    let url = |at: SocketAddr| format!("http://{at}");
+    let services = [("web", "me", url(web)), ("events", "me", url(events)), ("stays", "me", url(stays))];
+    let all = [("web", "shop", Some(port())), ("events", "shop", Some(port())), ("stays", "till", Some(port()))];
+    host.push(&host.registry(1, &all, &services)).await;
+    let mut config = host.config();
+    config.http = Some(HttpConfig { http: Some(SocketAddr::from(([127, 0, 0, 1], router))), ..HttpConfig::default() });
+    let daemon = Running::start(config.clone());
+    host.serving().await;
+
+    // WebSockets, in HTTP/1.1 and in a stream of HTTP/2, and an answer that goes on.
+    let mut old = TcpStream::connect(("127.0.0.1", router)).await.unwrap();
+    let ask = b"GET /ws HTTP/1.1\r\nHost: web.localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+    old.write_all(ask).await.unwrap();
+    let mut head = [0; 12];
+    old.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 101");
+    let mut send = h2_client(router).await;
+    let mut connect = http::Request::builder().method("CONNECT").uri("http://web.localhost/ws");
+    connect = connect.header("sec-websocket-version", "13");
+    let mut connect = connect.body(()).unwrap();
+    connect.extensions_mut().insert(h2::ext::Protocol::from_static("websocket"));
+    let (answer, mut up) = send.send_request(connect, false).unwrap();
+    let answer = tokio::time::timeout(DEADLINE, answer).await.unwrap().unwrap();
+    assert_eq!(answer.status(), 200);
+    let mut socket = answer.into_body();
+    up.send_data(bytes::Bytes::from_static(b"over"), false).unwrap();
+    assert_eq!(piece(&mut socket).await.unwrap().unwrap(), "over");
+    let get = |name: &str| http::Request::get(format!("http://{name}.localhost/")).body(()).unwrap();
+    let mut bodies = Vec::new();
+    for name in ["events", "stays"] {
+        send = send.ready().await.unwrap();
+        let (answer, _) = send.send_request(get(name), true).unwrap();
+        let mut body = tokio::time::timeout(DEADLINE, answer).await.unwrap().unwrap().into_body();
+        assert_eq!(piece(&mut body).await.unwrap().unwrap(), "hi\n");
+        bodies.push(body);
+    }
+
+    host.push(&host.registry(2, &all[2..], &services)).await;
+    let since = Instant::now();
+    let ended = piece(&mut socket).await.expect("an end that is no clean one").unwrap_err();
+    assert!(ended.is_reset(), "{ended}");
+    let ended = piece(&mut bodies[0]).await.expect("an end that is no clean one").unwrap_err();
+    assert!(ended.is_reset(), "{ended}");
+    let mut rest = Vec::new();
+    let _ = tokio::time::timeout(DEADLINE, old.read_to_end(&mut rest)).await.expect("it ends");
+    let took = since.elapsed();
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    for (name, count) in [("web", 2), ("events", 1)] {
+        let list = counted(&config, name).await;
+        assert_eq!(list["counters"]["withdrawn"], count, "{name}: {list}");
+        assert_eq!(list["ended"][0]["outcome"], "withdrawn", "{list}");
+    }
+
+    // The connection, its other stream, and what is allowed go on; what is not is unknown here.
+    send = send.ready().await.unwrap();
+    let (answer, _) = send.send_request(get("stays"), true).unwrap();
+    let mut body = tokio::time::timeout(DEADLINE, answer).await.unwrap().unwrap().into_body();
+    assert_eq!(piece(&mut body).await.unwrap().unwrap(), "hi\n");
+    send = send.ready().await.unwrap();
+    let (answer, _) = send.send_request(get("events"), true).unwrap();
+    assert_eq!(tokio::time::timeout(DEADLINE, answer).await.unwrap().unwrap().status(), 404);
+    assert!(counted(&config, "stays").await["counters"]["withdrawn"] == 0);
+    drop((bodies, body, send, old));
     daemon.stop().await;
 }
 

@@ -22,6 +22,8 @@ struct Echo {
     allowed: Mutex<HashSet<SocketAddr>>,
     /// Allowed once the directory is read again.
     late: Mutex<HashSet<SocketAddr>>,
+    /// Ends what was lent.
+    over: tokio_util::sync::CancellationToken,
     /// How often a verb ran.
     runs: std::sync::atomic::AtomicUsize,
 }
@@ -46,9 +48,11 @@ impl Verbs for Echo {
         self.allowed.lock().unwrap().extend(late);
         Box::pin(std::future::ready(()))
     }
-    fn allows(&self, endpoint: SocketAddr) -> Result<(), String> {
+    fn lend(&self, _: &KeyData, endpoint: SocketAddr) -> Result<Grant, String> {
         let allowed = self.allowed.lock().unwrap().contains(&endpoint);
-        allowed.then_some(()).ok_or_else(|| format!("the directory places nothing at {endpoint} on this host"))
+        let over = self.over.clone().cancelled_owned();
+        let grant = allowed.then(|| Box::pin(over) as Grant);
+        grant.ok_or_else(|| format!("the directory places nothing at {endpoint} on this host"))
     }
 }
 

@@ -69,6 +69,19 @@ async fn a_stream_that_is_dropped_arrives_as_a_reset() {
 }
 
 #[tokio::test]
+async fn a_channel_whose_grant_ends_is_reset_at_both_ends() {
+    let rig = Rig::start().await;
+    let (mut stream, mut service, _link) = pair(&rig).await;
+    stream.write_all(b"x").await.unwrap();
+    service.read_exact(&mut [0; 1]).await.unwrap();
+    rig.verbs.over.cancel();
+    let here = tokio::time::timeout(SHORT, stream.read(&mut [0; 1])).await.unwrap().unwrap_err();
+    let there = tokio::time::timeout(SHORT, service.read(&mut [0; 1])).await.unwrap().unwrap_err();
+    let reset = std::io::ErrorKind::ConnectionReset;
+    assert_eq!((here.kind(), there.kind()), (reset, reset));
+}
+
+#[tokio::test]
 async fn endpoints_are_those_of_the_directory_and_of_the_keys_line() {
     let rig = Rig::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
