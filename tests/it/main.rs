@@ -35,6 +35,7 @@ mod h2_client_story;
 mod hand_over;
 mod host_story;
 mod inventory_story;
+mod joining_faults;
 mod joining_story;
 mod json_schemas;
 mod kill_story;

@@ -18,7 +18,7 @@ where
     loop {
         match write().await {
             Err(error) if class(&error) == Class::Moved && tries < TRIES => {
-                let most = 10_u64 << tries.min(5);
+                let most = 20_u64 << tries.min(6);
                 tokio::time::sleep(Duration::from_millis(rand::random_range(0..=most))).await;
                 tries += 1;
             }

@@ -10,6 +10,9 @@ const REFUSALS: usize = 16;
 /// How long an invitation that is over is remembered: whoever shows it by then is told what became of it.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(30 * 24);
 
+/// For whoever shows one that lets nobody in.
+const NEXT: &str = "ask for a new one, which `stado fleet invite` makes on the authority";
+
 /// All of them, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Book {
@@ -185,7 +188,7 @@ impl Book {
     pub fn show(&mut self, key: &str, asking: Use) -> Verdict {
         let now = asking.at;
         let Some(record) = self.invitations.iter_mut().find(|record| record.key == key) else {
-            return Verdict::Refused("this invitation is not known here: ask for a new one".into());
+            return Verdict::Refused(format!("this invitation is not known here: {NEXT}"));
         };
         let id = record.id.clone();
         match record.fate(now) {
@@ -206,12 +209,13 @@ impl Book {
                 Verdict::Refused(sentence)
             }
             Fate::Withdrawn => {
+                let at = record.withdrawn.map(|at| format!(" at {}", seconds(at))).unwrap_or_default();
                 record.refuse("withdrawn", &asking);
-                Verdict::Refused(format!("invitation {id} was withdrawn: ask for a new one"))
+                Verdict::Refused(format!("invitation {id} was withdrawn{at}: {NEXT}"))
             }
             Fate::Expired => {
                 let sentence = format!(
-                    "invitation {id} expired at {} ({} ago by the clock of the authority): ask for a new one",
+                    "invitation {id} expired at {} ({} ago by the clock of the authority): {NEXT}",
                     seconds(record.expires),
                     ago(now, record.expires)
                 );

@@ -133,11 +133,14 @@ async fn one_that_expired_or_was_withdrawn_or_is_for_another_name_lets_nobody_in
     let authority = Authority::new().await;
     let late = authority.invite(60, None);
     let refused = authority.show(&late, ("laptop", 10), 200).await.unwrap_err().sentence;
-    assert!(refused.contains("expired at 2027-01-15T08:01:00Z (2m ago by the clock of the authority)"), "{refused}");
+    let told = "expired at 2027-01-15T08:01:00Z (2m ago by the clock of the authority): ask for a new one, which `stado fleet \
+                invite` makes on the authority";
+    assert!(refused.ends_with(told), "{refused}");
     let withdrawn = authority.invite(60, None);
     let taken_back = authority.shelf.change(|book| book.withdraw(&withdrawn.id, at(1))).unwrap();
     assert_eq!(taken_back, Some(Fate::Open));
-    assert!(authority.show(&withdrawn, ("laptop", 10), 2).await.unwrap_err().sentence.contains("was withdrawn"));
+    let refused = authority.show(&withdrawn, ("laptop", 10), 2).await.unwrap_err().sentence;
+    assert!(refused.contains("was withdrawn at 2027-01-15T08:00:01Z: ask for a new one"), "{refused}");
     let named = authority.invite(60, Some("desk"));
     assert!(authority.show(&named, ("laptop", 10), 2).await.unwrap_err().sentence.contains("is for desk alone"));
     authority.show(&named, ("desk", 11), 3).await.unwrap();
@@ -147,7 +150,13 @@ async fn one_that_expired_or_was_withdrawn_or_is_for_another_name_lets_nobody_in
         authority.show(&strange.unwrap(), ("laptop", 10), 2).await.unwrap_err().sentence.contains("not known here")
     );
     assert_eq!(authority.hosts().await, ["tower", "desk"]);
-    assert!(authority.shelf.read().unwrap().warnings().is_empty(), "nobody had used them");
+    for again in [&late, &withdrawn] {
+        authority.show(again, ("stranger", 12), 300).await.unwrap_err();
+    }
+    assert!(
+        authority.shelf.read().unwrap().warnings().is_empty(),
+        "nobody had used them, however often they are shown"
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What this host says of itself when it begins or joins a fleet.
 use crate::args::FleetPlace;
-use crate::config::HostConfig;
+use crate::config::{Env, HostConfig};
 use crate::exit::Failure;
 use stado_fleet::join::Door;
 use stado_fleet::name::{SshDestination, TargetName};
@@ -10,14 +10,46 @@ use std::path::PathBuf;
 /// Where a gate listens unless somebody says otherwise.
 const PORT: u16 = 17622;
 
-/// The name of this host: as asked for, as configured, else its hostname without its domain.
-pub(super) fn name(host: &HostConfig, asked: Option<&str>) -> Result<TargetName, Failure> {
-    if let Some(text) = asked {
-        return text.parse().map_err(|e| Failure::usage(format!("--name {text:?} {e}")));
+/// The name of this host: as asked for (`--name`), as `invited`, as configured, else its hostname without its domain. What is
+/// configured is never overruled in silence: a resolver that reads `STADO_TARGET` would not find itself in the registry.
+pub(super) fn name(
+    host: &HostConfig,
+    env: &Env,
+    asked: Option<&str>,
+    invited: Option<&TargetName>,
+) -> Result<TargetName, Failure> {
+    let parsed = |text: &str| text.parse().map_err(|e| Failure::usage(format!("--name {text:?} {e}")));
+    let asked: Option<TargetName> = asked.map(parsed).transpose()?;
+    let by_variable = env.text("STADO_TARGET")?.is_some();
+    let other = |name: &TargetName| host.target.clone().filter(|own| own != name);
+    match (&asked, invited) {
+        (Some(asked), _) => match other(asked).filter(|_| by_variable) {
+            Some(own) => Err(Failure::refused(format!(
+                "STADO_TARGET says that this host is {own}, and --name that it is {asked}: its resolver would go by the first; \
+                 unset the variable, or leave --name out"
+            ))),
+            None => Ok(asked.clone()),
+        },
+        (None, Some(invited)) => match other(invited) {
+            Some(own) if by_variable => Err(Failure::refused(format!(
+                "the invitation is for {invited} alone, and STADO_TARGET says that this host is {own}: unset the variable to join \
+                 as {invited}, or ask for an invitation for {own} (`stado fleet invite --name {own}`)"
+            ))),
+            Some(own) => Err(Failure::refused(format!(
+                "the invitation is for {invited} alone, and `target` in ~/.stado/config.json says that this host is {own}: join \
+                 with --name {invited} to call it so from now on, or ask for an invitation for {own} (`stado fleet invite --name \
+                 {own}`)"
+            ))),
+            None => Ok(invited.clone()),
+        },
+        (None, None) => match &host.target {
+            Some(own) => Ok(own.clone()),
+            None => by_hostname(host),
+        },
     }
-    if let Some(target) = &host.target {
-        return Ok(target.clone());
-    }
+}
+
+fn by_hostname(host: &HostConfig) -> Result<TargetName, Failure> {
     let label = host.hostname.split('.').next().unwrap_or_default().to_lowercase();
     label.parse().map_err(|_| {
         Failure::usage(format!(

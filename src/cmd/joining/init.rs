@@ -16,7 +16,7 @@ use stado_fleet::name::TargetName;
 /// `fleet init`: every step that is done already is left as it is.
 pub(crate) async fn init(args: FleetInit, env: &Env) -> Verb {
     let fleet = Fleet::open(env)?;
-    let name = here::name(&fleet.host, args.place.name.as_deref())?;
+    let name = here::name(&fleet.host, env, args.place.name.as_deref(), None)?;
     let Some(way) = here::way(&fleet.host, &args.place, true)? else {
         return Err(Failure::usage("--address says where other hosts reach this one"));
     };

@@ -12,8 +12,10 @@ use stado_fleet::join::{Asked, Invitation, Joined, Joiner, Pending, Step};
 /// `fleet join`: a join that was cut goes on where it was, without the invitation.
 pub(crate) async fn join(args: FleetJoin, env: &Env) -> Verb {
     let fleet = Fleet::open(env)?;
-    let Some(pending) = pending(&args, &fleet).await? else { return member_already(&args.place, &fleet, env).await };
-    if let Source::Store(store) = fleet.source().await?
+    let Some(pending) = pending(&args, &fleet, env).await? else {
+        return member_already(&args.place, &fleet, env).await;
+    };
+    if let Some(Source::Store(store)) = source(&fleet).await?
         && !store.direct()
         && store.read().await?.is_some()
     {
@@ -72,10 +74,10 @@ fn say(step: Step) {
 
 /// What is to be done: a new invitation, or the one of a join that was cut. `None` when this host is in a fleet and nothing
 /// was given.
-async fn pending(args: &FleetJoin, fleet: &Fleet) -> Result<Option<Pending>, Failure> {
+async fn pending(args: &FleetJoin, fleet: &Fleet, env: &Env) -> Result<Option<Pending>, Failure> {
     let host = &fleet.host;
     let before = Pending::read(&host.stado_home).map_err(Failure::config)?;
-    let member = matches!(fleet.source().await?, Source::Remote(_));
+    let member = matches!(source(fleet).await?, Some(Source::Remote(_)));
     let text = match (&args.file, &before) {
         (None, Some(_)) => {
             let another = paste::piped()?;
@@ -89,7 +91,7 @@ async fn pending(args: &FleetJoin, fleet: &Fleet) -> Result<Option<Pending>, Fai
     };
     let given = text.as_deref().map(str::trim).filter(|text| !text.is_empty());
     match (given, before) {
-        (Some(text), _) => fresh(args, host, text).map(Some),
+        (Some(text), _) => fresh(args, (host, env), text).map(Some),
         (None, Some(before)) => Ok(Some(before)),
         (None, None) if member => Ok(None),
         (None, None) => Err(Failure::usage(
@@ -98,10 +100,18 @@ async fn pending(args: &FleetJoin, fleet: &Fleet) -> Result<Option<Pending>, Fai
     }
 }
 
-fn fresh(args: &FleetJoin, host: &HostConfig, text: &str) -> Result<Pending, Failure> {
+/// Where this host reads and writes. `None`: a join that was begun here was cut while it wrote the copy that names the authority,
+/// and goes on to write it again.
+async fn source(fleet: &Fleet) -> Result<Option<Source>, Failure> {
+    match fleet.source().await {
+        Err(_) if Pending::file(&fleet.host.stado_home).exists() => Ok(None),
+        source => source.map(Some),
+    }
+}
+
+fn fresh(args: &FleetJoin, (host, env): (&HostConfig, &Env), text: &str) -> Result<Pending, Failure> {
     let invitation = Invitation::parse(text)?;
-    let asked = args.place.name.clone().or_else(|| invitation.name.as_ref().map(ToString::to_string));
-    let name = here::name(host, asked.as_deref())?;
+    let name = here::name(host, env, args.place.name.as_deref(), invitation.name.as_ref())?;
     let way = here::way(host, &args.place, false)?;
     let address = way.as_ref().map(|way| way.address.to_string());
     Ok(Pending { invitation: invitation.reveal(), name, address, door: way.map(|way| way.door) })
