@@ -232,6 +232,18 @@ pub struct Refused {
     pub remedy: String,
     /// Since when, RFC 3339.
     pub since: String,
+    /// The service is served on this host; what is asked for beside that is refused.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub served: bool,
+}
+
+impl Refused {
+    /// What is refused, and why.
+    pub fn sentence(&self) -> String {
+        let what = if self.served { "offered to the fleet" } else { "served" };
+        let named = if self.service.is_empty() { String::new() } else { format!(" as {}", self.service) };
+        format!("is not {what}{named}: {}", self.reason)
+    }
 }
 
 /// Body of `POST /v1/registrations`. The server reads it by its own strict, case-insensitive reader.

@@ -1,5 +1,6 @@
 //! Containers on a real engine: a database in a container keeps its address, the engine's trouble is visible and never
 //! fatal, and each container that is not served says why.
+use crate::joining_story::Machine;
 use crate::support::docker::{Engine, Proxy, answer, docker, remove, select};
 use crate::support::home::{DEVMESHD, Home, STADO};
 use crate::support::process::{Process, run};
@@ -312,4 +313,47 @@ impl<T, F: Fn() -> T> Drop for Finally<T, F> {
     fn drop(&mut self) {
         (self.0)();
     }
+}
+
+#[test]
+fn a_container_that_asks_is_published_where_its_host_lets_it_and_recreated_without_a_write() {
+    needs!("docker", "postgres");
+    let (engine, mut tower) = (Engine::take(), Machine::new());
+    tower.home.unset("DEVMESH_DOCKER_ENABLED");
+    tower.init(50).ok();
+    let labels = [&DB[..], &["publish=true", LOOPBACK]].concat();
+    engine.database("it-db-1", &labels);
+    let registry = || tower.home.stado(&["registry", "pull"]).ok().json();
+    let entry = || registry()["service_directory"]["services"][NAME].clone();
+
+    // Nobody has said that containers may: it is served here, offered to nobody, and both say why.
+    let row =
+        wait_for("it is listed", PATIENCE, || refused(&tower.home).into_iter().find(|row| row["service"] == NAME));
+    assert_eq!(row["container"], "it-db-1", "{row}");
+    assert!(row["reason"].as_str().unwrap().contains("containers of this host may not ask for that"), "{row}");
+    assert!(row["remedy"].as_str().unwrap().contains("publish.labels"), "{row}");
+    let frontend = address(&tower.home, NAME);
+    assert_eq!(answer(&frontend, "select 1"), "1");
+    let said = || tower.home.stado(&["resolver", "status"]).stdout;
+    let not_offered = format!("container it-db-1 is not offered to the fleet as {NAME}: ");
+    wait_until("status says so", PATIENCE, || said().contains(&not_offered));
+    assert!(entry().is_null());
+
+    let mut own: Value = serde_json::from_str(&tower.home.read(".stado/config.json")).unwrap();
+    own["publish"] = serde_json::json!({"labels": true, "consumers": ["lap"]});
+    tower.home.write(".stado/config.json", own.to_string());
+    tower.home.stado(&["resolver", "restart"]).ok();
+    let published = wait_for("it is published", PATIENCE, || Some(entry()).filter(|entry| !entry.is_null()));
+    assert_eq!(published["endpoints"]["tower"]["url"], format!("tcp://{frontend}"), "the stable address: {published}");
+    assert_eq!(published["consumers"], serde_json::json!({"lap": {"capabilities": []}}));
+    wait_until("nothing is refused", PATIENCE, || refused(&tower.home).is_empty() && !said().contains(&not_offered));
+
+    let version = || tower.home.stado(&["registry", "pull", "--generation-only"]).ok().stdout;
+    let (before, backend_before) = (version(), backend(&tower.home, NAME));
+    remove("it-db-1");
+    wait_until("unavailable", PATIENCE, || backend(&tower.home, NAME).is_empty());
+    engine.database("it-db-2", &labels);
+    moved(&tower.home, NAME, &backend_before);
+    assert_eq!((address(&tower.home, NAME), answer(&frontend, "select 1")), (frontend.clone(), "1".to_owned()));
+    assert_eq!(version(), before, "nobody wrote the registry for that");
 }

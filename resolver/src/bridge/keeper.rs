@@ -109,6 +109,7 @@ impl Keeper {
         let locals = locals(mesh, &published).await;
         let (host, policy, now) = (held.target.as_str(), &self.policy, jiff::Timestamp::now());
         let plan = plan(&Inputs { host, published: &published, mesh: &locals, policy, now });
+        mesh.withhold(plan.withheld);
         let mut warnings = plan.warnings;
         for new in plan.writes {
             if let Err(error) = self.write(held, &new).await {

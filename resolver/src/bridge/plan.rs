@@ -4,6 +4,7 @@ use super::Policy;
 use jiff::Timestamp;
 use stado_fleet::edit::bridge::{NewPublication, Resting};
 use stado_fleet::name::Endpoint;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A service without a backend for longer than that is said to be gone.
@@ -48,6 +49,8 @@ pub struct Plan {
     pub writes: Vec<NewPublication>,
     /// What is worth saying.
     pub warnings: Vec<String>,
+    /// Names whose containers ask in vain to be published.
+    pub withheld: BTreeSet<String>,
 }
 
 /// Compares the two.
@@ -102,11 +105,7 @@ fn keep(inputs: &Inputs<'_>, publication: &Resting, local: Option<&Local>, plan:
 fn begin(inputs: &Inputs<'_>, local: &Local, plan: &mut Plan) {
     let name = &local.name;
     if !inputs.policy.labels {
-        plan.warnings.push(format!(
-            "the container of {name} asks to be published to the fleet (io.devmesh.publish), and containers of this host may \
-             not ask for that; set publish.labels to true in ~/.stado/config.json and restart, or publish it with `stado \
-             service publish {name}`"
-        ));
+        plan.withheld.insert(name.clone());
     } else if let Some(endpoint) = local.endpoint {
         let new = publication_of(inputs, name, local, endpoint);
         plan.writes.push(NewPublication { consumers: inputs.policy.consumers.clone(), ..new });
@@ -210,7 +209,9 @@ mod tests {
         let asks = Local { asks: true, ..local(7) };
         let refused = planned(&[], std::slice::from_ref(&asks), &Policy::default());
         assert!(refused.writes.is_empty());
-        assert!(refused.warnings[0].contains("set publish.labels to true in ~/.stado/config.json"), "{refused:?}");
+        assert_eq!(refused.withheld, ["checkout.postgres".to_owned()].into());
+        let by_hand = Resting { service: "checkout.postgres".into(), ..resting(7) };
+        assert_eq!(planned(&[by_hand], std::slice::from_ref(&asks), &Policy::default()), Plan::default());
         let on = Policy { labels: true, consumers: vec!["lap".into()] };
         let written = planned(&[], std::slice::from_ref(&asks), &on);
         assert!(written.warnings.is_empty());

@@ -65,6 +65,8 @@ pub enum Why {
     NotInspected(String),
     /// The mesh said no.
     Mesh(String),
+    /// It is served here, and asks to be offered to the fleet, which this host lets no container ask for.
+    Withheld,
 }
 
 impl Refusal {
@@ -88,6 +90,11 @@ impl Refusal {
     /// Whether the container does run and is only out of luck: its successor serves.
     pub fn is_superseded(&self) -> bool {
         matches!(self.why, Why::Superseded { .. })
+    }
+
+    /// Whether the service is served all the same.
+    pub fn is_served(&self) -> bool {
+        matches!(self.why, Why::Withheld)
     }
 
     fn shown(&self) -> &str {
@@ -124,6 +131,9 @@ impl Refusal {
                 "container /{container} is published on the host of its engine {engine}, whose loopback is not reached from here"
             ),
             Why::NotInspected(error) => format!("container /{container} could not be inspected: {error}"),
+            Why::Withheld => format!(
+                "container /{container} asks for it (io.devmesh.publish), and containers of this host may not ask for that"
+            ),
         }
     }
 
@@ -152,6 +162,11 @@ impl Refusal {
             Why::NotInspected(_) => {
                 "it is tried again every few seconds; `docker inspect` shows what the engine says".into()
             }
+            Why::Withheld => format!(
+                "set publish.labels to true in ~/.stado/config.json and run `stado resolver restart`, or publish it with `stado \
+                 service publish {}`",
+                self.service
+            ),
             Why::Mesh(_) => "it is tried again every few seconds, and taken when the cause is gone".into(),
         }
     }
@@ -185,6 +200,7 @@ mod tests {
             (Why::NameTaken { owner: text() }, "is already owned by "),
             (Why::EngineElsewhere(text()), "is published on the host of its engine "),
             (Why::NotInspected(text()), "could not be inspected: "),
+            (Why::Withheld, "and containers of this host may not ask for that"),
         ];
         for (why, words) in kinds {
             let refusal = Refusal::of(&Container::default(), "s", why);

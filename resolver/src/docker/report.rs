@@ -136,6 +136,7 @@ fn row(refusal: &Refusal, reason: String, since: String) -> Refused {
         container_id: refusal.container_id.clone(),
         label: refusal.label.clone(),
         remedy: refusal.remedy(),
+        served: refusal.is_served(),
         reason,
         since,
     }

@@ -129,6 +129,20 @@ impl Shelf {
         self.step();
     }
 
+    /// What is served here and asks in vain to be offered to the fleet.
+    pub(super) fn withheld(&self) -> impl Iterator<Item = Refusal> {
+        let names = self.mesh.withheld();
+        self.have.iter().filter(move |(name, have)| have.claim.publish && names.contains(name.as_str())).map(
+            |(name, have)| Refusal {
+                container_id: have.container_id.clone(),
+                container: have.container.clone(),
+                service: name.to_string(),
+                label: String::new(),
+                why: Why::Withheld,
+            },
+        )
+    }
+
     /// What the mesh refuses.
     pub(super) fn refused(&self) -> impl Iterator<Item = Refusal> {
         self.failed.iter().map(|(name, failed)| Refusal {

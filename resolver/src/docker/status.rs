@@ -20,8 +20,7 @@ fn engine(engine: &EngineReport) -> Option<String> {
 }
 
 fn refused(row: &Refused) -> String {
-    let service = if row.service.is_empty() { String::new() } else { format!(" as {}", row.service) };
-    format!("container {} is not served{service}: {}; {}", row.container, row.reason, row.remedy)
+    format!("container {} {}; {}", row.container, row.sentence(), row.remedy)
 }
 
 #[cfg(test)]

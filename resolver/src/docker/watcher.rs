@@ -216,7 +216,8 @@ impl Watcher {
             return;
         }
         let known = self.refused.iter().filter(|refusal| !self.book.is_pending(refusal)).cloned();
-        let all = known.chain(self.book.failures()).chain(self.shelf.refused()).collect::<Vec<_>>();
+        let all = known.chain(self.book.failures()).chain(self.shelf.refused());
+        let all = all.chain(self.shelf.withheld()).collect::<Vec<_>>();
         self.report.refused(all, Timestamp::now(), Instant::now());
         self.report.tell_engine(Instant::now());
         self.mesh.set_refused(self.report.list());

@@ -90,6 +90,7 @@ pub struct Mesh {
     exposed: Store<i64>,
     /// Names that other hosts dial: their frontends stay bound, whoever stands behind them.
     offered: Mutex<BTreeSet<String>>,
+    withheld: Mutex<BTreeSet<String>>,
     frontends: Frontends,
     sites: Arc<Sites>,
     router: ArcSwap<Listening>,

@@ -29,6 +29,16 @@ impl Mesh {
         *self.offered.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
+    /// These names ask to be offered to the fleet, and this host does not let them.
+    pub fn withhold(&self, names: BTreeSet<String>) {
+        *self.withheld.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    /// The names that were withheld last.
+    pub(crate) fn withheld(&self) -> BTreeSet<String> {
+        self.withheld.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Whether other hosts may dial the name's port.
     pub(super) fn is_offered(&self, name: &ServiceName) -> bool {
         self.is_exposed(name) || self.offered.lock().unwrap_or_else(PoisonError::into_inner).contains(name.as_str())

@@ -67,6 +67,7 @@ impl Mesh {
             hosts: Store::open(&hostnames_path(&config.state_path), "hostnames")?,
             exposed: Store::open(&super::expose::path(&config.state_path), "ports")?,
             offered: Mutex::default(),
+            withheld: Mutex::default(),
             metrics: Metrics::new(context.ledger.clone(), sites.clone()),
             frontends: Frontends::new(
                 context,

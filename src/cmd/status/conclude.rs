@@ -273,10 +273,7 @@ fn of_containers(seen: &Seen) -> Vec<Trouble> {
             .fix("Start the container engine; services of its containers come back by themselves.")
     });
     let refused = seen.refused.refused.iter().map(|row| {
-        let named = if row.service.is_empty() { String::new() } else { format!(" as {}", row.service) };
-        Trouble::warn(&format!("container {}", row.container), &format!("is not served{named}: {}", row.reason))
-            .since(&row.since)
-            .fix(&row.remedy)
+        Trouble::warn(&format!("container {}", row.container), &row.sentence()).since(&row.since).fix(&row.remedy)
     });
     gone.into_iter().chain(refused).collect()
 }
