@@ -1,4 +1,5 @@
 //! What `stado status` concludes from what it has seen. Pure.
+use super::once::Once;
 use crate::cmd::mute::Mute;
 use crate::cmd::resolver::Report as FleetReport;
 use crate::ui::clean;
@@ -131,6 +132,11 @@ impl Trouble {
 pub(super) fn conclude(seen: Seen, now: Timestamp) -> Report {
     let mut troubles = troubles(&seen);
     troubles.sort_by_key(|trouble| trouble.severity != "fail");
+    let told = match &seen.fleet {
+        Fleet::Told(report) => Some(&**report),
+        Fleet::None | Fleet::Unknown(_) => None,
+    };
+    Once::of_fleet(told).said(troubles.iter_mut().map(|trouble| &mut trouble.what));
     let verdict = match &seen.health {
         Err(_) => "down",
         Ok(_) if troubles.iter().any(|trouble| trouble.severity == "fail") => "degraded",

@@ -2,6 +2,7 @@
 //! seen, [`text`] writes it for people; the last two are pure.
 mod conclude;
 mod look;
+mod once;
 mod text;
 
 use crate::args::OverviewArgs;

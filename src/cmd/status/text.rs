@@ -1,5 +1,6 @@
 //! The report for people: what has to be put right, what is worth knowing, then how everything stands.
 use super::conclude::{Report, Trouble, Waiting};
+use super::once::Once;
 use crate::cmd::age;
 use crate::cmd::resolver::Report as FleetReport;
 use crate::ui::clean;
@@ -23,7 +24,7 @@ pub(super) fn text(report: &Report, all: bool) -> String {
         }
     }
     lines.extend(match report.daemon.answers {
-        true => services(&report.services, now, all),
+        true => services(report, now, all),
         false => vec!["\nSERVICES  not known: the daemon does not answer".to_owned()],
     });
     if !report.waits.is_empty() {
@@ -74,7 +75,8 @@ fn age_of(since: &str, now: Timestamp) -> Option<String> {
     Some(age::span(u64::try_from(seconds).unwrap_or(0)))
 }
 
-fn services(rows: &[Standing], now: Timestamp, all: bool) -> Vec<String> {
+fn services(report: &Report, now: Timestamp, all: bool) -> Vec<String> {
+    let (rows, once) = (&report.services, Once::of_fleet(report.fleet.as_deref()));
     let of = |state: &str| rows.iter().filter(|row| row.state == state).count();
     let states = ["unserved", "unavailable", "ready"].into_iter().filter(|state| of(state) > 0);
     let states: Vec<String> = states.map(|state| format!("{} {state}", of(state))).collect();
@@ -85,7 +87,7 @@ fn services(rows: &[Standing], now: Timestamp, all: bool) -> Vec<String> {
     let mut lines = vec![format!("\nSERVICES  {}", states.join(", "))];
     let work = rows.iter().position(|row| row.state == "ready").unwrap_or(rows.len());
     let shown = if all { rows.len() } else { rows.len().min(work + SHOWN) };
-    let cells: Vec<[String; 4]> = rows.iter().take(shown).map(|row| cells(row, now)).collect();
+    let cells: Vec<[String; 4]> = rows.iter().take(shown).map(|row| cells(row, now, &once)).collect();
     let width = |column: usize| {
         cells.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
@@ -101,13 +103,13 @@ fn services(rows: &[Standing], now: Timestamp, all: bool) -> Vec<String> {
 }
 
 /// Name, state, address, and what there is to say.
-fn cells(row: &Standing, now: Timestamp) -> [String; 4] {
+fn cells(row: &Standing, now: Timestamp, once: &Once) -> [String; 4] {
     let name = if row.consumer.is_empty() { row.name.clone() } else { format!("{} for {}", row.name, row.consumer) };
     let since = age_of(&row.since, now).map(|age| format!(" ({age})")).unwrap_or_default();
     let rest = match (&row.last_error, row.state.as_str()) {
         (Some(error), "ready") => {
             let age = age_of(&error.at, now).unwrap_or_default();
-            format!("{}; last error {age} ago: {}", row.place, error.cause)
+            format!("{}; last error {age} ago: {}", row.place, once.after(&error.cause))
         }
         (_, "ready") => format!("{}{}", row.place, traffic(row)),
         _ => format!("{}{since}", row.reason),
