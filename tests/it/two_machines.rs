@@ -91,7 +91,13 @@ fn the_tutorial_of_two_machines_does_what_it_says() {
         (status.code != 0).then_some(status.stdout)
     });
     assert!(told.contains("the registry authority tower is unreachable"), "{told}");
+    let of_tower = || typed(&tower, ready).stdout;
+    // It is noticed by signs of life that do not come.
+    wait_until("tower says that it hears nothing", 3 * PATIENCE, || {
+        of_tower().contains("nothing is heard from laptop since ")
+    });
     cable.plug_in();
+    wait_until("tower hears from the laptop again", PATIENCE, || !of_tower().contains("nothing is heard from"));
     wait_until("the address answers when the network is back", PATIENCE, answers);
     wait_until("ready again", PATIENCE, || typed(&laptop, ready).code == 0);
 

@@ -9,6 +9,7 @@ mod pulse;
 mod relay;
 mod resolve;
 mod routes;
+mod silent;
 mod snapshot;
 mod status;
 mod stdio;

@@ -10,7 +10,7 @@ use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use jiff::Timestamp;
-use stado_fleet::authority::{Answer, Origin};
+use stado_fleet::authority::{Answer, Heard, Holders, Origin};
 use stado_fleet::document::{Registry, ResolverPolicy};
 use stado_fleet::fault::Class;
 use stado_fleet::ledger::{self, Publisher};
@@ -118,6 +118,7 @@ async fn unread_facts(fleet: &Fleet, publisher: Publisher, unread: &Failure) -> 
         waits: waits(fleet),
         routes: Vec::new(),
         answers: ledger::AnswersFile::new(),
+        heard: Vec::new(),
         unread: Vec::new(),
         policy: None,
         api,
@@ -201,6 +202,7 @@ async fn fleet_facts(
         waits: if is_here { waits(fleet) } else { Ok(Vec::new()) },
         routes: Vec::new(),
         answers: ledger::AnswersFile::new(),
+        heard: heard(fleet, registry, &target, is_here),
         unread: Vec::new(),
         policy: Some(Policy { refresh_seconds: policy.refresh_seconds, max_stale_seconds: policy.max_stale_seconds }),
         api: Some((api.to_string(), listening)),
@@ -215,6 +217,18 @@ async fn fleet_facts(
         add_history(fleet, &mut facts);
     }
     Ok(facts)
+}
+
+/// What other hosts of the fleet told this one, when it is the authority.
+fn heard(fleet: &Fleet, registry: &Registry, target: &TargetName, is_here: bool) -> Vec<Heard> {
+    if !is_here || registry.directory.as_ref().is_none_or(|directory| directory.authority_target != *target) {
+        return Vec::new();
+    }
+    let mut heard = Holders::new(&fleet.host.stado_home).report(Timestamp::now()).heard;
+    heard.retain(|heard| {
+        heard.holding.target != target.as_str() && registry.targets.contains_key(heard.holding.target.as_str())
+    });
+    heard
 }
 
 fn here(fleet: &Fleet, registry: &Registry) -> String {

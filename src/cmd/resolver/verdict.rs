@@ -2,8 +2,10 @@
 use super::blockers;
 use super::pulse::Pulse;
 use super::routes::{self, Place, Route};
+use super::silent;
 use jiff::Timestamp;
 use serde::Serialize;
+use stado_fleet::authority::Heard;
 use stado_fleet::ledger::{self, AnswersFile, LinkState, Publisher, RefusedRegistry, ResolverState, RouteState, Wait};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,6 +33,8 @@ pub(crate) struct Facts {
     pub(crate) routes: Vec<RouteState>,
     /// Since when services have answered, or not.
     pub(crate) answers: AnswersFile,
+    /// What other hosts said last, where this host is the authority.
+    pub(crate) heard: Vec<Heard>,
     /// Published files that could not be read and are not needed for a verdict.
     pub(crate) unread: Vec<String>,
     /// What the registry declares for the target; `None` for a mesh without a fleet.
@@ -215,7 +219,7 @@ pub(crate) fn conclude(mut facts: Facts, now: Timestamp) -> Report {
         true => routes::routes(&facts, alive.as_ref(), down.as_deref(), now),
         false => Vec::new(),
     };
-    let warnings = warnings(&facts, alive.as_ref(), &routes);
+    let warnings = warnings(&facts, alive.as_ref(), &routes, now);
     let (api_bind, api_listening) = facts.api.clone().map_or((None, None), |(bind, seen)| (Some(bind), seen));
     let state = alive.as_ref().map_or_else(|| "unpublished".to_owned(), |s| s.state.clone());
     let verdict = match blockers.is_empty() {
@@ -268,7 +272,7 @@ fn running(state: &ResolverState, pulse: Option<Pulse>) -> Running {
 }
 
 /// What is worth saying and stands in nobody's way: of the resolver, of its version, of routes and services that fail.
-fn warnings(facts: &Facts, alive: Option<&ResolverState>, routes: &[Route]) -> Vec<String> {
+fn warnings(facts: &Facts, alive: Option<&ResolverState>, routes: &[Route], now: Timestamp) -> Vec<String> {
     let mut all = alive.map(|state| state.warnings.clone()).unwrap_or_default();
     if let Some(state) = alive
         && let Some(version) = state.version.as_deref().filter(|version| *version != facts.version)
@@ -284,6 +288,7 @@ fn warnings(facts: &Facts, alive: Option<&ResolverState>, routes: &[Route]) -> V
         let answers = facts.answers.iter();
         all.extend(answers.filter_map(|(service, row)| ledger::unanswered_sentence(service, row, facts.refresh())));
     }
+    all.extend(silent::sentence(&facts.heard, now));
     all.extend(facts.unread.iter().cloned());
     all
 }

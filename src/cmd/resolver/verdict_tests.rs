@@ -42,6 +42,7 @@ fn facts() -> Facts {
         waits: Ok(vec![]),
         routes: vec![],
         answers: AnswersFile::new(),
+        heard: vec![],
         unread: vec![],
         policy: Some(Policy { refresh_seconds: 5, max_stale_seconds: 15 }),
         api: Some(("127.0.0.1:17600".into(), Some(true))),
