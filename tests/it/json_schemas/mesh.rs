@@ -2,10 +2,11 @@
 use super::samples::Samples;
 use crate::support::docker::Engine;
 use crate::support::home::{Home, STADO};
-use crate::support::http::{get, http};
-use crate::support::process::{Run, run_with};
+use crate::support::http::{get, http, python_with};
+use crate::support::process::{Run, run, run_with};
 use crate::support::tcp::{Client, ask, echo};
 use crate::support::{PATIENCE, ports, wait_until};
+use std::path::Path;
 
 pub const SHOWN: &[&str] = &[
     "database-declare",
@@ -63,7 +64,21 @@ fn what_a_host_alone_prints_is_what_its_schemas_say() {
     certificates(&mut all, &home);
     used(&mut all, &home, port.port());
     looked_at(&mut all, &home);
+    as_the_page_says(&home);
     all.hold(&home, SHOWN);
+}
+
+/// The commands of docs/json.md, in a folder like this repository's.
+fn as_the_page_says(home: &Home) {
+    const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/json.md"));
+    let commands = PAGE.split("\n```").nth(1).unwrap();
+    std::os::unix::fs::symlink(concat!(env!("CARGO_MANIFEST_DIR"), "/docs"), home.file("docs")).unwrap();
+    let python = python_with("jsonschema").unwrap();
+    let programs = [Path::new(STADO), &python].map(|program| program.parent().unwrap().display().to_string());
+    let script = format!("PATH={}:$PATH\n{commands}", programs.join(":"));
+    let checked = run(&mut home.command("/bin/sh", &["-ec", &script])).ok();
+    assert_eq!(checked.stdout, "");
+    assert!(home.read("status.out").starts_with("{\n  \"host\""), "{}", home.read("status.out"));
 }
 
 /// What can be asked at any time, with or without services.
