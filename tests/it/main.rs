@@ -59,6 +59,8 @@ mod registry_faults;
 mod registry_story;
 mod relay_cuts;
 mod relay_faults;
+// The limits of another process are set as only Linux lets it.
+#[cfg(target_os = "linux")]
 mod relay_limits;
 mod relay_scene;
 mod relay_services;

@@ -252,7 +252,7 @@ fn read_tells_absence_from_refusal() {
     assert!(read(&path, 9).unwrap_err().to_string().ends_with("it is larger than 9 bytes"));
     assert!(read(home.path(), 9).unwrap_err().to_string().ends_with("it is not a regular file"));
     let fifo = home.path().join("fifo");
-    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     assert!(read(&fifo, 9).unwrap_err().to_string().ends_with("it is not a regular file"));
 }
 

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 /// The next address is tried beside the first after this long (RFC 8305).
 const STAGGER: Duration = Duration::from_millis(250);
 /// Unacknowledged data for this long ends the socket, also while the session task is blocked in a write.
+#[cfg(target_os = "linux")]
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Connects to the first address of `host` that answers; how long that address took.

@@ -60,9 +60,11 @@ impl Descriptors {
     pub fn pipe_bytes(&self) -> usize {
         self.pipe_bytes.load(Ordering::Relaxed)
     }
+    #[cfg(target_os = "linux")]
     pub(super) fn count_pipe(&self, size: usize) {
         self.pipe_bytes.fetch_add(size, Ordering::Relaxed);
     }
+    #[cfg(target_os = "linux")]
     pub(super) fn uncount_pipe(&self, size: usize) {
         self.pipe_bytes.fetch_sub(size, Ordering::Relaxed);
     }

@@ -1,10 +1,9 @@
 //! The first specification's own daemon on our socket: said plainly, with how to change over.
 use crate::client::Api;
 use crate::config::MeshSettings;
-use rustix::net::sockopt::socket_peercred;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
+use tokio::net::UnixStream;
 
 /// A daemon that does not answer at once is not waited for: whoever binds the socket will say what is there.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -13,7 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub(super) async fn how_to_change_over(settings: &MeshSettings) -> Option<String> {
     let api = Api::new(&settings.socket).with_timeout(PATIENCE);
     match api.has_additions().await {
-        Ok(false) => Some(sentence(settings, pid(&settings.socket))),
+        Ok(false) => Some(sentence(settings, pid(&settings.socket).await)),
         Ok(true) | Err(_) => None,
     }
 }
@@ -33,8 +32,7 @@ fn sentence(settings: &MeshSettings, pid: Option<i32>) -> String {
     )
 }
 
-/// Who listens on a Unix socket.
-fn pid(socket: &Path) -> Option<i32> {
-    let stream = UnixStream::connect(socket).ok()?;
-    socket_peercred(&stream).ok().map(|peer| peer.pid.as_raw_nonzero().get())
+/// Who listens on a Unix socket, where the system tells it.
+async fn pid(socket: &Path) -> Option<i32> {
+    UnixStream::connect(socket).await.ok()?.peer_cred().ok()?.pid()
 }

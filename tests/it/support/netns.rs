@@ -163,8 +163,7 @@ impl Network {
         let namespace = std::fs::File::open(format!("/run/netns/{}", self.namespace(host))).unwrap();
         std::thread::scope(|scope| {
             let thread = scope.spawn(move || {
-                let kind = rustix::thread::LinkNameSpaceType::Network;
-                rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), Some(kind)).unwrap();
+                enter(&namespace);
                 work()
             });
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -179,6 +178,17 @@ impl Drop for Network {
             let _ = std::fs::remove_dir_all(format!("/etc/netns/{namespace}"));
         }
     }
+}
+
+/// Moves this thread into a network.
+#[cfg(target_os = "linux")]
+fn enter(namespace: &std::fs::File) {
+    let kind = rustix::thread::LinkNameSpaceType::Network;
+    rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(namespace), Some(kind)).unwrap();
+}
+#[cfg(not(target_os = "linux"))]
+fn enter(_: &std::fs::File) {
+    panic!("networks of their own are Linux's");
 }
 
 fn ip(args: &[&str]) {

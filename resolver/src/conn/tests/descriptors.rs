@@ -12,7 +12,6 @@ use tokio::time::timeout;
 const DESCRIPTORS: u64 = 64;
 const CLIENTS: usize = 150;
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn out_of_descriptors_accepting_pauses_and_the_control_socket_still_answers() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! The proxy rules over real sockets.
 mod connections;
+#[cfg(target_os = "linux")]
 mod descriptors;
 mod fleet;
 mod frontends;
