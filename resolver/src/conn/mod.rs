@@ -31,6 +31,7 @@ pub use dial::{Dialer, NoFleet, Opening, OwnListeners};
 pub use frontend::{Ending, Frontend};
 pub use hold::Hold;
 pub use lanes::Lanes;
+pub(crate) use walk::news;
 
 use stado_fleet::directory::Route;
 use stado_fleet::name::LoopbackAddr;
@@ -48,6 +49,16 @@ pub enum Backend {
     Fleet(Arc<Route>),
     /// Nothing, and why (shown in `list` and status).
     None(Arc<str>),
+}
+
+impl Backend {
+    /// Whether it is not the host that `other` is on.
+    pub(crate) fn is_elsewhere(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Fleet(now), Self::Fleet(before)) => now.active_host != before.active_host,
+            _ => true,
+        }
+    }
 }
 
 /// What a frontend is for; fixed for its lifetime. Every ledger entry carries it.

@@ -109,15 +109,16 @@ enum Unreached {
 /// Where the service is now, if this host hears in a moment that it moved: the host that was left may hear of it first, and then
 /// takes nobody in any more.
 async fn moved(from: &Backend, shared: &Shared) -> Option<Arc<Backend>> {
+    news(|| Some(shared.backend.load_full()).filter(|now| now.is_elsewhere(from))).await
+}
+
+/// What is `found` once it is, within the time that news of a move may take.
+pub(crate) async fn news<T>(found: impl Fn() -> Option<T>) -> Option<T> {
     let until = Instant::now() + NEWS;
     loop {
-        let now = shared.backend.load_full();
-        match (&*now, from) {
-            (Backend::Fleet(route), Backend::Fleet(old)) if route.active_host == old.active_host => {}
-            _ => return Some(now),
-        }
-        if Instant::now() >= until {
-            return None;
+        let now = found();
+        if now.is_some() || Instant::now() >= until {
+            return now;
         }
         sleep(BLINK).await;
     }

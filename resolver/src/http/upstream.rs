@@ -5,10 +5,11 @@ use super::pool::Key;
 use super::site::{Protocol, Site};
 use super::socket::Socket;
 use super::tls::backend;
-use crate::conn::{Asker, Backend, DialError, Upstream, dial};
+use crate::conn::{self, Asker, Backend, DialError, Upstream, dial};
 use stado_fleet::link::RemoteStream;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use tokio::time::timeout;
 
 /// A connection for one request.
@@ -26,8 +27,25 @@ pub(super) fn kept(site: &Site, context: &HttpContext, surely: bool) -> Option<R
     Some(Reached { far, key: Some(key), used: true })
 }
 
-/// A new connection, within the site's budget.
+/// A new connection, to where the service is now: a host that was left may hear of the move before this one does.
 pub(super) async fn reach(site: &Site, context: &HttpContext) -> Result<Reached, DialError> {
+    match reach_there(site, context).await {
+        Err(error) if error.may_be_old_news() => match Box::pin(moved(site, context)).await {
+            Some(now) => reach_there(&now, context).await,
+            None => Err(error),
+        },
+        reached => reached,
+    }
+}
+
+/// The site in its new place, if the news of it comes in a moment.
+async fn moved(from: &Site, context: &HttpContext) -> Option<Arc<Site>> {
+    let found = || context.routes.find(&from.host).filter(|now| now.backend.is_elsewhere(&from.backend));
+    conn::news(found).await
+}
+
+/// A new connection, within the site's budget.
+pub(super) async fn reach_there(site: &Site, context: &HttpContext) -> Result<Reached, DialError> {
     let answered_last = context.pool.family(site);
     let asker = Asker {
         id: &site.frontend,

@@ -1,6 +1,6 @@
 //! Sessions with backends that speak HTTP/2, kept for the next request.
 use super::super::far::Far;
-use super::super::upstream::reach;
+use super::super::upstream::reach_there;
 use super::super::{HttpContext, Site};
 use crate::conn::{Backend, DialError};
 use bytes::Bytes;
@@ -84,7 +84,8 @@ impl Sessions {
         if !fresh && let Some(lease) = place.free(&site.backend) {
             return Ok(lease);
         }
-        let reached = reach(site, ctx).await.map_err(Unreached::Dial)?;
+        // What it reaches is kept for this very backend.
+        let reached = reach_there(site, ctx).await.map_err(Unreached::Dial)?;
         place.start(site, reached.far, ctx.limits.backend_idle).await
     }
 

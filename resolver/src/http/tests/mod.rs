@@ -4,6 +4,7 @@ mod connections;
 mod heads;
 mod http2;
 mod lives;
+mod moved;
 mod pages;
 mod support;
 mod tls;

@@ -1,6 +1,6 @@
 //! A router on a port of its own, backends that are raw sockets, and conditions with a deadline.
 use crate::conn::ledger::{Counters, Ledger};
-use crate::conn::{self, Backend, Bound, Families, FrontendId, NoFleet};
+use crate::conn::{self, Backend, Bound, Dialer, Families, FrontendId, NoFleet};
 use crate::http::tls::Tls;
 use crate::http::{HttpContext, Limits, Listener, Protocol, Router, Routes, Scheme, Site, Table};
 use std::net::SocketAddr;
@@ -49,7 +49,16 @@ impl Rig {
     }
 
     async fn start(limits: Limits, scheme: Scheme, tls: Option<Arc<Tls>>) -> Self {
-        let conn = conn::Context::new(Arc::new(NoFleet), Ledger::new());
+        Self::dialling(Arc::new(NoFleet), limits, scheme, tls).await
+    }
+
+    /// One whose services are on other hosts.
+    pub(super) async fn of_a_fleet(dialer: Arc<dyn Dialer>) -> Self {
+        Self::dialling(dialer, Limits::default(), Scheme::Http, None).await
+    }
+
+    async fn dialling(dialer: Arc<dyn Dialer>, limits: Limits, scheme: Scheme, tls: Option<Arc<Tls>>) -> Self {
+        let conn = conn::Context::new(dialer, Ledger::new());
         let context = Arc::new(HttpContext::new(Arc::new(Routes::default()), conn, Arc::default(), None, limits));
         let bound = free_port();
         let addr = bound.addr;
