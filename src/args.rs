@@ -108,6 +108,8 @@ pub enum StadoCommand {
     Doctor(Box<DoctorArgs>),
     /// Everything of this host on one screen, worst first; exit 0 when nothing has to be put right
     Status(OverviewArgs),
+    /// The same as it changes: routes, rates, waits and sessions in this terminal; `?` explains the keys
+    Top(TopArgs),
     /// For those who are to help
     #[command(subcommand)]
     Support(SupportCommand),

@@ -13,3 +13,13 @@ pub struct OverviewArgs {
     #[command(flatten)]
     pub daemon: DaemonArgs,
 }
+
+/// `stado top`.
+#[derive(Debug, Clone, Args)]
+pub struct TopArgs {
+    /// Ask again every so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub every: u64,
+    #[command(flatten)]
+    pub daemon: DaemonArgs,
+}

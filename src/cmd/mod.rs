@@ -28,6 +28,7 @@ mod stopped;
 mod storage;
 mod support;
 mod tls;
+mod top;
 mod vault;
 mod write;
 

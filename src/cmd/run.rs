@@ -1,7 +1,7 @@
 //! Parse, start the log, run the verb on a runtime, turn its end into an exit code.
 use super::{
     bridge, completions, database, directory, doctor, host, joining, man, placement, registry, resolver, route, serve,
-    service, status, storage, support, tls, vault,
+    service, status, storage, support, tls, top, vault,
 };
 use crate::args::{
     self, ConsumerCommand, DatabaseCommand, DevmeshCommand, DevmeshdCommand, DirectoryCommand, FleetCommand,
@@ -45,6 +45,8 @@ fn run_stado(parsed: args::Stado, env: &Env) -> Verb {
         StadoCommand::Completions(args) => verb(&parsed.log, completions::completions(args)),
         StadoCommand::Man(args) => verb(&parsed.log, man::man(args)),
         StadoCommand::Status(args) => verb(&parsed.log, status::status(args, env)),
+        // Without a log on standard error: it would be written over the view.
+        StadoCommand::Top(args) => quiet_verb(&parsed.log, top::top(args, env)),
         StadoCommand::Storage(StorageCommand::Serve(args)) => verb(&parsed.log, storage::serve(args, env)),
         StadoCommand::Vault(command) => verb(&parsed.log, vault_verb(command, env)),
         StadoCommand::Route(command) => verb(&parsed.log, route_verb(command, env)),
@@ -247,6 +249,12 @@ async fn vault_verb(command: VaultCommand, env: &Env) -> Verb {
 /// Runs a short verb on one thread.
 fn verb(log: &LogArgs, work: impl Future<Output = Verb>) -> Verb {
     let _guard = ui::start_log(log, LogLevel::Warn)?;
+    on_one_thread(work)
+}
+
+/// As [`verb`], with a log only where a file is named.
+fn quiet_verb(log: &LogArgs, work: impl Future<Output = Verb>) -> Verb {
+    let _guard = if log.log_file.is_some() { ui::start_log(log, LogLevel::Warn)? } else { None };
     on_one_thread(work)
 }
 

@@ -2,9 +2,12 @@
 pub mod clean;
 mod log;
 mod rows;
+pub mod screen;
+mod wrap;
 
 pub use log::start as start_log;
 pub use rows::{Rows, render};
+pub use wrap::wrapped;
 
 use crate::exit::{Failure, Voice, classification};
 use std::io::Write;

@@ -80,6 +80,7 @@ mod storage_story;
 mod store_story;
 mod supervision_story;
 mod tls_story;
+mod top_story;
 mod tutorial;
 mod two_machines;
 mod unserved_story;

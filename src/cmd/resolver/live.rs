@@ -1,5 +1,6 @@
-//! `resolver status --watch`: the report again and again, until somebody ends it or nobody reads it.
-use super::status::{AUTHORITY, outcome, report_on};
+//! The report again and again: `resolver status --watch`, until somebody ends it or nobody reads it, and whoever shows it
+//! beside something else.
+use super::status::{AUTHORITY, Binds, outcome, report_on};
 use super::text::text;
 use super::verdict::Report;
 use crate::args::StatusArgs;
@@ -9,9 +10,11 @@ use crate::exit::{Failure, Outcome, Verb};
 use crate::ui;
 use jiff::Timestamp;
 use stado_fleet::authority::Answer;
+use stado_fleet::fault::{Blame, Class};
 use std::cell::Cell;
-use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 /// The authority is asked no more often than that, however often the files are read.
@@ -20,7 +23,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Ends with the last verdict.
-pub(super) async fn watch(fleet: &Fleet, args: &StatusArgs, every: Duration) -> Verb {
+pub(super) async fn watch(fleet: Fleet, args: &StatusArgs, every: Duration) -> Verb {
     let last = Cell::new(Outcome::No);
     tokio::select! {
         stopped = until_stopped() => stopped?,
@@ -29,38 +32,66 @@ pub(super) async fn watch(fleet: &Fleet, args: &StatusArgs, every: Duration) -> 
     Ok(last.get())
 }
 
-type Reading<'a> = Pin<Box<dyn Future<Output = Result<Answer, Failure>> + 'a>>;
-
 /// Shows reports until nobody reads them any more.
-async fn show(fleet: &Fleet, args: &StatusArgs, every: Duration, last: &Cell<Outcome>) -> Result<(), Failure> {
-    let read = || -> Reading<'_> { Box::pin(fleet.read_quietly(true, Some(AUTHORITY))) };
-    let mut known = read().await;
-    let (mut reading, mut read_at): (Option<Reading<'_>>, _) = (None, Instant::now());
+async fn show(fleet: Fleet, args: &StatusArgs, every: Duration, last: &Cell<Outcome>) -> Result<(), Failure> {
+    let mut watched = Watched::begin(fleet);
+    watched.answered().await;
     loop {
         let next = Instant::now() + every;
-        let report = report_on(fleet, args, &known).await?;
+        let report = watched.report(args, Binds::Tried).await?;
         last.set(outcome(&report));
         if !ui::shown(&drawn(&report, args.json, every)?)? {
             return Ok(());
         }
-        if reading.is_none() && read_at.elapsed() >= AGAIN {
-            reading = Some(read());
-        }
-        // A silent authority is waited for beside the view.
-        while Instant::now() < next {
-            tokio::select! {
-                () = sleep_until(next) => {}
-                answer = finished(&mut reading) => (known, reading, read_at) = (answer, None, Instant::now()),
-            }
-        }
+        sleep_until(next).await;
     }
 }
 
-/// Pending while nothing is read.
-async fn finished(reading: &mut Option<Reading<'_>>) -> Result<Answer, Failure> {
-    match reading {
-        Some(reading) => reading.await,
-        None => std::future::pending().await,
+/// A fleet that is looked at again and again. The authority is asked beside it: a silent one holds no report up.
+pub(crate) struct Watched {
+    fleet: Arc<Fleet>,
+    known: Result<Answer, Failure>,
+    /// At most one.
+    reading: JoinSet<Result<Answer, Failure>>,
+    read_at: Instant,
+}
+
+impl Watched {
+    /// Asks the authority, and waits for nothing.
+    pub(crate) fn begin(fleet: Fleet) -> Self {
+        let unanswered = Failure::new(Class::Timeout, Blame::Remote, "it has not answered yet");
+        let (fleet, reading) = (Arc::new(fleet), JoinSet::new());
+        let mut watched = Self { fleet, known: Err(unanswered), reading, read_at: Instant::now() };
+        watched.ask();
+        watched
+    }
+
+    /// Returns when the authority has answered, or was given up; at once when it is not being asked.
+    pub(crate) async fn answered(&mut self) {
+        if let Some(answer) = self.reading.join_next().await {
+            self.take(answer);
+        }
+    }
+
+    /// What is so now.
+    pub(crate) async fn report(&mut self, args: &StatusArgs, binds: Binds) -> Result<Report, Failure> {
+        while let Some(answer) = self.reading.try_join_next() {
+            self.take(answer);
+        }
+        if self.reading.is_empty() && self.read_at.elapsed() >= AGAIN {
+            self.ask();
+        }
+        report_on(&self.fleet, args, &self.known, binds).await
+    }
+
+    fn ask(&mut self) {
+        let fleet = Arc::clone(&self.fleet);
+        self.reading.spawn(async move { fleet.read_quietly(true, Some(AUTHORITY)).await });
+    }
+
+    fn take(&mut self, answer: Result<Result<Answer, Failure>, JoinError>) {
+        self.known = answer.unwrap_or_else(|error| Err(Failure::here(error.to_string())));
+        self.read_at = Instant::now();
     }
 }
 

@@ -20,12 +20,14 @@ mod watch;
 
 pub(crate) use api_reassign::api_reassign;
 pub(crate) use life::{restart, restarted, stop};
+pub(crate) use live::Watched;
 pub(crate) use probe::all_listen;
 pub(crate) use pulse::{LIMIT as PULSE_LIMIT, Pulse, is_stopped, pulse};
 pub(crate) use relay::relay;
 pub(crate) use resolve::resolve;
+pub(crate) use routes::{Route, millis, rate};
 pub(crate) use snapshot::snapshot;
-pub(crate) use status::{report, status};
+pub(crate) use status::{Binds, report, status};
 pub(crate) use unit::{install, installed, uninstall};
-pub(crate) use verdict::Report;
+pub(crate) use verdict::{Report, Waiting};
 pub(crate) use watch::watch;

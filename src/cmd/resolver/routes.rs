@@ -202,12 +202,12 @@ impl Route {
 }
 
 /// `0.3ms`.
-pub(super) fn millis(us: u64) -> String {
+pub(crate) fn millis(us: u64) -> String {
     format!("{:.1}ms", Duration::from_micros(us).as_secs_f64() * 1e3)
 }
 
 /// `0B/s`, `1.2KiB/s`, `3.4MiB/s`.
-fn rate(bytes: u64) -> String {
+pub(crate) fn rate(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
         return format!("{bytes}B/s");

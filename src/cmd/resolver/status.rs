@@ -26,10 +26,19 @@ const MESH_API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4
 /// that is dead has been given up by then.
 pub(super) const AUTHORITY: Duration = Duration::from_secs(8);
 
+/// Whether the adapters' binds are tried. A try is a connection: whoever looks every second would be counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Binds {
+    /// Each is connected to.
+    Tried,
+    /// What the resolver says of them is believed.
+    Believed,
+}
+
 /// `resolver status`: exit 0 only when ready; every other verdict is the answer, not an error.
 pub(crate) async fn status(args: StatusArgs, env: &Env) -> Verb {
     if let Some(seconds) = args.watch {
-        return live::watch(&Fleet::open(env)?, &args, Duration::from_secs(seconds)).await;
+        return live::watch(Fleet::open(env)?, &args, Duration::from_secs(seconds)).await;
     }
     let report = report(&args, env).await?;
     print(&report, args.json)?;
@@ -40,7 +49,7 @@ pub(crate) async fn status(args: StatusArgs, env: &Env) -> Verb {
 pub(crate) async fn report(args: &StatusArgs, env: &Env) -> Result<Report, Failure> {
     let fleet = Fleet::open(env)?;
     let read = fleet.read_within(true, Some(AUTHORITY)).await;
-    report_on(&fleet, args, &read).await
+    report_on(&fleet, args, &read, Binds::Tried).await
 }
 
 /// Exit 0 only for ready.
@@ -53,12 +62,13 @@ pub(super) async fn report_on(
     fleet: &Fleet,
     args: &StatusArgs,
     read: &Result<Answer, Failure>,
+    binds: Binds,
 ) -> Result<Report, Failure> {
     let publisher = fleet.publisher()?;
     let facts = match read {
-        Ok(answer) => fleet_facts(fleet, args, publisher, answer).await?,
+        Ok(answer) => fleet_facts(fleet, args, publisher, (answer, binds)).await?,
         Err(failure) if args.target.is_none() && tells(failure, &publisher) => {
-            unread_facts(fleet, publisher, failure).await
+            unread_facts(fleet, publisher, (failure, binds)).await
         }
         Err(failure) => return Err(failure.clone()),
     };
@@ -96,7 +106,7 @@ fn print(report: &Report, json: bool) -> Result<(), Failure> {
 }
 
 /// Without a registry: a mesh alone, whose authority nobody needs, or a host of a fleet that cannot read it.
-async fn unread_facts(fleet: &Fleet, publisher: Publisher, unread: &Failure) -> Facts {
+async fn unread_facts(fleet: &Fleet, publisher: Publisher, (unread, binds): (&Failure, Binds)) -> Facts {
     let named = publisher.last().and_then(|state| state.target.clone());
     let expected = named.is_some()
         || unread.class != Class::NotFound
@@ -107,7 +117,7 @@ async fn unread_facts(fleet: &Fleet, publisher: Publisher, unread: &Failure) -> 
     // An API that the resolver did not claim is not missed: its port may be somebody else's.
     let claimed = publisher.alive().is_none_or(|s| s.api_bind.is_some());
     let api = if claimed { Some((bind.to_string(), Some(listens(bind).await))) } else { None };
-    let (pulse, adapters) = tokio::join!(pulse_of(&publisher), published_adapters(&publisher));
+    let (pulse, adapters) = tokio::join!(pulse_of(&publisher), published_adapters(&publisher, binds));
     let mut facts = Facts {
         target: named.or_else(|| fleet.host.target.as_ref().map(ToString::to_string)),
         here: fleet.host.hostname.clone(),
@@ -140,9 +150,10 @@ async fn unread_facts(fleet: &Fleet, publisher: Publisher, unread: &Failure) -> 
 }
 
 /// The adapters that the resolver says it has, for want of a registry.
-async fn published_adapters(publisher: &Publisher) -> Vec<Adapter> {
+async fn published_adapters(publisher: &Publisher, binds: Binds) -> Vec<Adapter> {
     let state = publisher.last().cloned().unwrap_or_default();
-    let tried = state.adapters.iter().map(|adapter| adapter.bind.parse().ok()).collect();
+    let tried =
+        state.adapters.iter().map(|adapter| adapter.bind.parse().ok().filter(|_| binds == Binds::Tried)).collect();
     let seen = probe::all_listen(tried).await;
     let adapter = |(adapter, listening): (ledger::AdapterState, Option<bool>)| Adapter {
         service: adapter.service,
@@ -182,7 +193,7 @@ async fn fleet_facts(
     fleet: &Fleet,
     args: &StatusArgs,
     publisher: Publisher,
-    answer: &Answer,
+    (answer, binds): (&Answer, Binds),
 ) -> Result<Facts, Failure> {
     let registry = &answer.snapshot.valid.registry;
     let published = publisher.last().and_then(|state| state.target.as_deref());
@@ -192,7 +203,8 @@ async fn fleet_facts(
     let api = api_bind(fleet, &publisher, policy, is_here);
     let listening = if is_here { Some(listens(api).await) } else { None };
     let asked = async { if is_here { pulse_of(&publisher).await } else { None } };
-    let (pulse, adapters) = tokio::join!(asked, adapters(fleet, &publisher, (registry, &target, policy), is_here));
+    let (pulse, adapters) =
+        tokio::join!(asked, adapters(fleet, &publisher, (registry, &target, policy), (is_here, binds)));
     let mut facts = Facts {
         here: here(fleet, registry),
         is_here,
@@ -257,8 +269,9 @@ async fn adapters(
     fleet: &Fleet,
     publisher: &Publisher,
     (registry, target, policy): (&Registry, &TargetName, &ResolverPolicy),
-    is_here: bool,
+    (is_here, binds): (bool, Binds),
 ) -> Vec<Adapter> {
+    let try_them = is_here && binds == Binds::Tried;
     let mut all = Vec::new();
     let mut tried = Vec::new();
     for adapter in &policy.adapters {
@@ -267,8 +280,8 @@ async fn adapters(
         let bind = adapter.bind.or_else(given);
         // Who listens there is not the resolver.
         let stranger = publisher.says_not_bound(&service, &consumer);
-        tried.push(bind.filter(|_| is_here && !stranger));
-        let listening = is_here.then_some(false);
+        tried.push(bind.filter(|_| try_them && !stranger));
+        let listening = (try_them || is_here && stranger).then_some(false);
         let place = place(registry, target, &adapter.service);
         let bind = bind.map(|b| b.to_string());
         all.push(Adapter { service, consumer, bind, listening, stranger: None, place });

@@ -94,7 +94,7 @@ pub(crate) struct Running {
 }
 
 /// How the authority answered.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Authority {
     pub(crate) target: Option<String>,
     /// `local` or `ssh`.
@@ -108,7 +108,7 @@ pub(crate) struct Authority {
 }
 
 /// The resolution API.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Api {
     pub(crate) bind: Option<String>,
     pub(crate) listening: Option<bool>,
@@ -123,7 +123,7 @@ pub(crate) struct Waiting {
 }
 
 /// The answer; field order is the order of the JSON.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Report {
     pub(crate) target: Option<String>,
     pub(crate) state: String,

@@ -10,30 +10,32 @@ use stado_fleet::wire::{
 };
 
 /// What was asked and what was answered.
-pub(super) struct Seen {
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
     /// `ann@desk`.
-    pub(super) host: String,
+    pub(crate) host: String,
     /// The control socket that was asked.
-    pub(super) socket: String,
+    pub(crate) socket: String,
     /// The daemon's word, or why there is none.
-    pub(super) health: Result<Health, Unanswered>,
-    pub(super) overview: Overview,
-    pub(super) refused: RefusedList,
-    pub(super) certificates: CertificateList,
-    pub(super) fleet: Fleet,
+    pub(crate) health: Result<Health, Unanswered>,
+    pub(crate) overview: Overview,
+    pub(crate) refused: RefusedList,
+    pub(crate) certificates: CertificateList,
+    pub(crate) fleet: Fleet,
 }
 
 /// Why the daemon gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unanswered {
+pub(crate) struct Unanswered {
     /// In words.
-    pub(super) why: String,
+    pub(crate) why: String,
     /// The daemon, when it is there all the same.
-    pub(super) mute: Option<Mute>,
+    pub(crate) mute: Option<Mute>,
 }
 
 /// The fleet's side.
-pub(super) enum Fleet {
+#[derive(Debug, Clone)]
+pub(crate) enum Fleet {
     /// There is none here.
     None,
     /// What `resolver status` says.
@@ -129,7 +131,7 @@ impl Trouble {
 }
 
 /// Concludes.
-pub(super) fn conclude(seen: Seen, now: Timestamp) -> Report {
+pub(crate) fn conclude(seen: Seen, now: Timestamp) -> Report {
     let mut troubles = troubles(&seen);
     troubles.sort_by_key(|trouble| trouble.severity != "fail");
     let told = match &seen.fleet {

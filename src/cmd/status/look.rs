@@ -14,18 +14,20 @@ use stado_fleet::wire::{Overview, Standing};
 /// Looks everywhere at once.
 pub(super) async fn look(args: &DaemonArgs, env: &Env) -> Result<Seen, Failure> {
     let api = daemon_api(args, env)?;
-    let (health, overview, refused, certificates, fleet) = tokio::join!(
-        api.health(),
-        overview(&api),
-        unless_unknown(api.refused()),
-        unless_unknown(api.certificates()),
-        fleet(env)
-    );
+    let fleet = async { told(resolver::report(&StatusArgs::default(), env).await) };
+    let (seen, fleet) = tokio::join!(daemon(&api, env), fleet);
+    Ok(Seen { fleet, ..seen })
+}
+
+/// What the daemon says; nothing of the fleet's side.
+pub(crate) async fn daemon(api: &Api, env: &Env) -> Seen {
+    let (health, overview, refused, certificates) =
+        tokio::join!(api.health(), overview(api), unless_unknown(api.refused()), unless_unknown(api.certificates()),);
     let health = match health {
         Ok(health) => Ok(health),
         Err(error) => Err(Unanswered { mute: Mute::behind(&error, env).await, why: error.to_string() }),
     };
-    Ok(Seen {
+    Seen {
         // An account without a name is left out.
         host: HostConfig::whoami(env).unwrap_or_default().trim_start_matches('@').to_owned(),
         socket: api.socket().display().to_string(),
@@ -33,8 +35,8 @@ pub(super) async fn look(args: &DaemonArgs, env: &Env) -> Result<Seen, Failure> 
         overview: overview.unwrap_or_default(),
         refused: refused.unwrap_or_default(),
         certificates: certificates.unwrap_or_default(),
-        fleet,
-    })
+        fleet: Fleet::None,
+    }
 }
 
 /// What a daemon of an earlier version does not know, nobody can say.
@@ -65,8 +67,8 @@ async fn overview(api: &Api) -> Option<Overview> {
 }
 
 /// What `resolver status` says. A home without a fleet has nothing to say there.
-async fn fleet(env: &Env) -> Fleet {
-    match resolver::report(&StatusArgs::default(), env).await {
+pub(crate) fn told(report: Result<resolver::Report, Failure>) -> Fleet {
+    match report {
         Ok(report) => Fleet::Told(Box::new(report)),
         Err(failure) if failure.class == Class::NotFound => Fleet::None,
         Err(failure) => Fleet::Unknown(failure.message),

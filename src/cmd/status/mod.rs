@@ -5,6 +5,12 @@ mod look;
 mod once;
 mod text;
 
+#[cfg(test)]
+pub(crate) use conclude::Unanswered;
+pub(crate) use conclude::{Fleet, Report, Seen, Trouble, conclude};
+pub(crate) use look::{daemon, told};
+pub(crate) use text::headline;
+
 use crate::args::OverviewArgs;
 use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
@@ -23,6 +29,6 @@ pub(crate) async fn status(args: OverviewArgs, env: &Env) -> Verb {
 }
 
 /// What `stado status` tells.
-pub(crate) async fn report(args: &OverviewArgs, env: &Env) -> Result<conclude::Report, Failure> {
-    Ok(conclude::conclude(look::look(&args.daemon, env).await?, Timestamp::now()))
+pub(crate) async fn report(args: &OverviewArgs, env: &Env) -> Result<Report, Failure> {
+    Ok(conclude(look::look(&args.daemon, env).await?, Timestamp::now()))
 }

@@ -3,7 +3,7 @@ use super::conclude::{Report, Trouble, Waiting};
 use super::once::Once;
 use crate::cmd::age;
 use crate::cmd::resolver::Report as FleetReport;
-use crate::ui::clean;
+use crate::ui::{clean, wrapped};
 use jiff::Timestamp;
 use stado_fleet::wire::Standing;
 
@@ -36,7 +36,8 @@ pub(super) fn text(report: &Report, all: bool) -> String {
     lines.join("\n") + "\n"
 }
 
-fn headline(report: &Report) -> String {
+/// The first line: who, the verdict, and how much there is to do.
+pub(crate) fn headline(report: &Report) -> String {
     let of = |severity: &str| report.troubles.iter().filter(|trouble| trouble.severity == severity).count();
     let things = match (of("fail"), of("warn")) {
         (0, 0) => "nothing to put right".to_owned(),
@@ -63,9 +64,10 @@ fn not_working(rows: &[Standing]) -> String {
 fn told(trouble: &Trouble, now: Timestamp) -> Vec<String> {
     let since = trouble.since.as_deref().and_then(|since| age_of(since, now)).map(|age| format!(" (since {age})"));
     let mark = if trouble.severity == "fail" { '!' } else { '-' };
-    let mut lines = wrapped(&format!("  {mark} {}: {}{}", trouble.about, trouble.what, since.unwrap_or_default()), 4);
+    let mut lines =
+        wrapped(&format!("  {mark} {}: {}{}", trouble.about, trouble.what, since.unwrap_or_default()), 4, WIDTH);
     if let Some(fix) = &trouble.fix {
-        lines.extend(wrapped(&format!("    do: {fix}"), 8));
+        lines.extend(wrapped(&format!("    do: {fix}"), 8, WIDTH));
     }
     lines
 }
@@ -200,38 +202,5 @@ fn state(fleet: &FleetReport) -> &str {
         Some(running) if running.stopped => "stopped by a signal",
         Some(running) if running.answering == Some(false) => "running and not answering",
         _ => &fleet.state,
-    }
-}
-
-/// A line cut at spaces; what goes on is indented.
-fn wrapped(text: &str, indent: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let start = text.len() - text.trim_start().len();
-    let mut line = " ".repeat(start);
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    lines.push(line);
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_sentence_is_wrapped_under_itself() {
-        let lines = wrapped(&format!("  ! fleet: {}", "word ".repeat(40)), 4);
-        assert!(lines.len() > 1 && lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
-        assert!(lines[0].starts_with("  ! fleet: word") && lines[1].starts_with("    word"));
     }
 }

@@ -29,6 +29,7 @@ pub mod s3_server;
 pub mod sshd;
 pub mod strace;
 pub mod tcp;
+pub mod terminal;
 pub mod webdriver;
 
 use std::thread::sleep;
