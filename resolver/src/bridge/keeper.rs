@@ -85,16 +85,16 @@ impl Keeper {
             (entry.published.is_some() && entry.active_host != held.target).then(|| entry.active_host.to_string())
         };
         let mut all: BTreeMap<String, Reach> = BTreeMap::new();
-        for Overview { service, consumer, counters, last_failure } in self.ledger.overview() {
+        for Overview { service, consumer, last_reached, last_failure, .. } in self.ledger.overview() {
             let used = consumer.is_some().then(|| service.parse().ok()).flatten();
             let Some(host) = used.as_ref().and_then(elsewhere) else { continue };
             let refused = last_failure.filter(|failure| failure.refused);
             let failed = refused.map(|failure| (failure.at, failure.cause.to_string()));
-            let reach = Reach { service: service.to_string(), host, opened: counters.opened, failed };
+            let reach = Reach { service: service.to_string(), host, reached: last_reached, failed };
             match all.get_mut(&*service) {
                 None => drop(all.insert(reach.service.clone(), reach)),
                 Some(known) => {
-                    known.opened += reach.opened;
+                    known.reached = known.reached.max(reach.reached);
                     known.failed = known.failed.take().max(reach.failed);
                 }
             }
@@ -177,12 +177,14 @@ async fn of_mesh(changes: Option<&mut broadcast::Receiver<Arc<Event>>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conn::ledger::Refusal;
     use crate::mesh::rig::{self, Home};
     use crate::mesh::{Backend, Kind, Publication, Source};
     use serde_json::{Value, json};
     use stado_fleet::admit::Snapshot;
     use stado_fleet::directory::Directory;
     use stado_fleet::document::Document;
+    use stado_fleet::fault::{Blame, Hop};
     use stado_fleet::link::LinkConfig;
     use stado_fleet::store::Expected;
     use stado_fleet::store::local::LocalStore;
@@ -287,5 +289,60 @@ mod tests {
         assert!(said.lock().unwrap().is_empty());
         stop.cancel();
         running.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_publisher_that_this_host_has_not_reached_for_an_hour_is_said_with_what_takes_it_back() {
+        let home = Home::new();
+        let store = Arc::new(LocalStore::open(home.dir.path().join("store")).unwrap());
+        let mut registry = registry();
+        let desk = json!({"name": "desk", "kind": "local", "release_platform": "linux-amd64", "ssh": "u@127.0.0.3"});
+        registry["targets"].as_array_mut().unwrap().push(desk);
+        let of_desk = NewPublication {
+            service: "orders".into(),
+            host: "desk".into(),
+            mesh: "checkout.db".into(),
+            endpoint: "tcp://127.0.0.1:15432".parse().unwrap(),
+            hostname: None,
+            app_protocol: String::new(),
+            consumers: Vec::new(),
+            standby: false,
+            at: "2026-12-01T00:00:00Z".into(),
+        };
+        let published = bridge::publish(&Document::from_value(registry), &of_desk).unwrap().edited.document;
+        let want = bridge::NewUse { service: "orders".into(), host: "me".into(), consumer: None, port: None };
+        let used = bridge::use_service(&published, &want).unwrap().edited.document;
+        store.swap(Expected::Absent, used.bytes().to_vec()).await.unwrap();
+        let held = held(&store).await;
+        let ledger = Ledger::new();
+        let keeper = Keeper {
+            mesh: Box::new(|| None),
+            held: watch::channel(Some(held.clone())).1,
+            store: store.clone(),
+            link: Link::new(LinkConfig::default()),
+            ledger: ledger.clone(),
+            policy: Policy::default(),
+            say: Box::new(|_| ()),
+        };
+        let mut watch = Watch::default();
+        let minutes = |minutes: i64| jiff::Timestamp::now() + jiff::SignedDuration::from_mins(minutes);
+        let adapter = crate::conn::ledger::testing::Adapter::new(&ledger, "orders", "fleet");
+        // One is kept open, so that what was counted of the service stays.
+        let mut open = adapter.enter();
+        open.opened();
+        assert!(watch.look(&keeper.reaches(&held), minutes(0)).is_empty());
+        let fail =
+            || adapter.enter().refused(Refusal::Unreachable, "the host is down", (Blame::Remote, Hop::Session), true);
+        fail();
+        for (after, said) in [(1, 0), (59, 0), (62, 1)] {
+            assert_eq!(watch.look(&keeper.reaches(&held), minutes(after)).len(), said, "after {after} minutes");
+        }
+        let said = watch.look(&keeper.reaches(&held), minutes(63)).remove(0);
+        assert!(
+            said.contains("(the host is down)") && said.contains("`stado service unpublish orders --host desk`"),
+            "{said}"
+        );
+        adapter.enter().opened();
+        assert!(watch.look(&keeper.reaches(&held), minutes(64)).is_empty(), "it was reached");
     }
 }

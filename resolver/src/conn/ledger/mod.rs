@@ -45,6 +45,8 @@ pub struct Overview {
     pub consumer: Option<Arc<str>>,
     /// What was counted.
     pub counters: Counters,
+    /// When a connection reached its backend last.
+    pub last_reached: Option<jiff::Timestamp>,
     /// The last failure of the service, or of the way to it.
     pub last_failure: Option<LastFailure>,
 }
@@ -185,6 +187,7 @@ impl Ledger {
             service,
             consumer,
             counters: slot.counters(),
+            last_reached: slot.last_reached(),
             last_failure: slot.last_failure(),
         };
         self.live_slots().into_iter().map(seen).collect()
