@@ -1,10 +1,13 @@
 //! The verbs from outside: what they print, and how they end.
+use crate::support::disk::Small;
 use crate::support::fleet::Fleet;
 use crate::support::home::{Home, STADO};
 use crate::support::process::run;
 use crate::support::tcp::{ask, echo};
 use crate::support::{PATIENCE, ports, wait_until};
 use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 /// An authority alone, with a service that listens and one that does not.
 fn fleet() -> Fleet {
@@ -46,6 +49,129 @@ fn publish_writes_what_is_declared_and_removes_only_when_asked() {
     assert!(fossil.exists());
     assert_eq!(publish(&["--prune", "--json"]).ok().json()["pruned"][0]["status"], "removed");
     assert!(!fossil.exists());
+}
+
+#[test]
+fn publish_says_each_thing_in_the_contracts_words() {
+    let mut fleet = fleet();
+    let adapter = |consumer: &str, port: u16| json!({"service": "echo", "consumer": consumer, "bind": format!("127.0.0.1:{port}")});
+    let (first, second) = (ports::one(), ports::one());
+    fleet.registry["service_directory"]["services"]["echo"]["consumers"]["lem"] = json!({"capabilities": []});
+    fleet.registry["targets"][1]["service_resolver"] = json!({
+        "api_bind": "127.0.0.1:1", "refresh_seconds": 5, "max_stale_seconds": 15,
+        "adapters": [adapter("shop", first.port()), adapter("lem", second.port())],
+    });
+    fleet.registry["service_directory"]["generation"] = 2.into();
+    fleet.push("authority").ok();
+    let home = &fleet.host("authority").home;
+    let publish = |more: &[&str]| home.stado(&[&["service", "directory", "publish"], more].concat());
+    let dir = home.file(".stado/forwards");
+    let at = |file: &str| dir.join(file).display().to_string();
+
+    // An address that is right is not written again; one that differs is.
+    home.write(".stado/forwards/gone.local", "http://127.0.0.1:9\n");
+    home.write(".stado/forwards/old.url", "http://127.0.0.1:8766\n");
+    home.write(".stado/forwards/dead.local", [0xff, 0xfe]);
+    for (file, age) in [("old.url", "3 days ago"), ("dead.local", "2 hours ago")] {
+        run(std::process::Command::new("touch").args(["-d", age, &at(file)])).ok();
+    }
+    // Not markers: unfinished, hidden, and not a file.
+    home.write(".stado/forwards/x.local.staging", "http://127.0.0.1:1\n");
+    home.write(".stado/forwards/.hidden.local", "http://127.0.0.1:1\n");
+    std::os::unix::fs::symlink("/etc/hostname", dir.join("link.local")).unwrap();
+    let told = publish(&["--json"]).ok();
+    let report = told.json();
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!(keys(&report), "target published skipped fossil markers_present markers_declared");
+    assert_eq!(keys(&report["published"][0]), "service url source marker");
+    assert_eq!(keys(&report["fossil"][0]), "service url marker age_seconds");
+    let echo = home.read(".stado/forwards/echo.local").trim().to_owned();
+    assert_eq!(
+        report["published"][0],
+        json!({"service": "echo", "url": echo, "source": "directory-endpoint", "marker": at("echo.local")})
+    );
+    assert_eq!(
+        (&report["fossil"][0]["service"], &report["fossil"][0]["url"], &report["fossil"][1]["url"]),
+        (&json!("old"), &json!("http://127.0.0.1:8766"), &json!("(unreadable: it is not text)")),
+        "the oldest first"
+    );
+    assert_eq!((&report["markers_present"], &report["markers_declared"]), (&json!(4), &json!(2)));
+    let mode = std::fs::metadata(dir.join("echo.local")).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode, home.read(".stado/forwards/echo.local")), (0o600, format!("{echo}\n")));
+
+    let gone = home.read(".stado/forwards/gone.local").trim().to_owned();
+    let text = publish(&[]).ok().stdout;
+    let wanted = [
+        format!("echo -> {echo} ({}) [observed never]", at("echo.local")),
+        format!("gone -> {gone} ({}) [observed never]", at("gone.local")),
+        format!(
+            "fossil old -> http://127.0.0.1:8766 ({}, last written 3d ago); service_directory declares no endpoint for authority",
+            at("old.url")
+        ),
+        format!(
+            "fossil dead -> (unreadable: it is not text) ({}, last written 2h ago); service_directory declares no endpoint for \
+             authority",
+            at("dead.local")
+        ),
+        format!("4 marker(s) in {}, 2 declared by the directory for authority, 2 it does not", dir.display()),
+        "nothing was removed; `--prune` removes exactly the markers listed above".to_owned(),
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), wanted);
+    let other = publish(&["--target", "other", "--json"]).ok().json();
+    assert_eq!(
+        other["skipped"],
+        json!([
+            {"service": "echo", "reason": "this host's resolver declares 2 echo adapters, one per consumer (shop, lem), and a \
+              marker names no consumer; read the address from the consumer's own adapter"},
+            {"service": "gone", "reason": "service_directory declares no endpoint for other and its resolver declares no gone \
+              adapter"}
+        ])
+    );
+
+    let both = publish(&["--prune", "--service", "echo"]).exits(2);
+    let sentence = "--prune compares the whole directory against every marker present and cannot be scoped with --service; \
+                    publish one service, then run `publish --prune` to sweep";
+    assert!(both.stderr.contains(sentence), "{}", both.stderr);
+    let none = publish(&["--service", "nobody"]).exits(1);
+    assert!(none.stderr.contains("service_directory declares no service named nobody"), "{}", none.stderr);
+    let one = publish(&["--service", "gone", "--json"]).ok().json();
+    assert_eq!(one["published"].as_array().unwrap().len(), 1, "{one}");
+
+    let pruned = publish(&["--prune"]).ok().stdout;
+    for file in ["old.url", "dead.local"] {
+        let line = format!("pruned {}: removed {}\n", file.split('.').next().unwrap(), at(file));
+        assert!(pruned.contains(&line), "{line:?} is not in {pruned}");
+    }
+    assert!(!pruned.contains("nothing was removed"), "{pruned}");
+    let mut left: Vec<_> =
+        std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    left.sort();
+    assert_eq!(left, [".hidden.local", "echo.local", "gone.local", "link.local", "x.local.staging"]);
+}
+
+#[test]
+fn a_marker_that_cannot_be_removed_is_listed_and_the_command_fails() {
+    needs!("tmpfs");
+    let mut fleet = fleet();
+    let home = &fleet.host("authority").home;
+    home.stado(&["service", "directory", "publish"]).ok();
+    let disk = Small::mount(&home.file("disk"), 64);
+    std::fs::rename(home.file(".stado/forwards"), home.file("kept")).unwrap();
+    home.write("disk/forwards/old.local", "http://127.0.0.1:9\n");
+    for file in ["echo.local", "gone.local"] {
+        home.write(&format!("disk/forwards/{file}"), home.read(&format!("kept/{file}")));
+    }
+    disk.read_only();
+    let run = run(home
+        .command(STADO, &["service", "directory", "publish", "--prune"])
+        .env("STADO_FORWARDS_DIR", home.file("disk/forwards")))
+    .exits(1);
+    let marker = home.file("disk/forwards/old.local").display().to_string();
+    let listed = format!("pruned old: failed {marker}: Read-only file system");
+    assert!(run.stdout.contains(&listed), "{listed:?} is not in {}", run.stdout);
+    let sentence = "1 forward marker(s) could not be removed; each is reported above with the filesystem's own words";
+    assert!(run.stderr.contains(sentence), "{}", run.stderr);
+    disk.writable();
 }
 
 #[test]
