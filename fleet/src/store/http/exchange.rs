@@ -15,6 +15,9 @@ use tokio::time::timeout;
 /// A line that carries less than this is as good as one that carries nothing: what a large request may take longer.
 const SLOWEST: u64 = 64 << 10;
 
+/// How long a connection that has ended may take to say why.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 /// How long a server may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadlines {
@@ -209,16 +212,12 @@ async fn over(
     let request = request(origin, ask).map_err(|e| Lost::before(Class::Config, e))?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|e| Lost::before(Class::InfraDown, format!("{origin}: {e}")))?;
-    let driver = Driver(tokio::spawn(async move {
-        // Its error is also the request's.
-        let _ = connection.await;
-    }));
+    let mut driver = Driver(tokio::spawn(connection));
     let head = timeout(patience, sender.send_request(request)).await.map_err(|_| silent(origin, patience))?;
-    let head: Response<Incoming> = head.map_err(|e| match tls.and_then(|tls| tls.refused(&e)) {
-        // In TLS 1.3 the handshake ends here before the server has looked at who we are. It looks before it reads on.
-        Some(why) => Lost::before(Class::Auth, format!("{origin} {why}")),
-        None => Lost::after(Class::InfraDown, format!("{origin} ended the request: {}", whole(&e))),
-    })?;
+    let head: Response<Incoming> = match head {
+        Ok(head) => head,
+        Err(e) => return Err(ended(&e, &mut driver, origin, tls).await),
+    };
     let (parts, body) = head.into_parts();
     Ok(Answer {
         status: parts.status.as_u16(),
@@ -230,9 +229,26 @@ async fn over(
     })
 }
 
+/// What it means that a request ended without an answer.
+async fn ended(error: &hyper::Error, driver: &mut Driver, origin: &Origin, tls: Option<&Tls>) -> Lost {
+    let refused = |e: &hyper::Error| tls.and_then(|tls| tls.refused(e));
+    // A connection that ended before it took the request has not sent it, and keeps to itself why it ended.
+    let unsent = error.is_canceled();
+    let alone = match unsent {
+        true => timeout(GOODBYE, &mut driver.0).await.ok().and_then(Result::ok).and_then(Result::err),
+        false => None,
+    };
+    // In TLS 1.3 the handshake ends here before the server has looked at who we are. It looks before it reads on.
+    if let Some(why) = refused(error).or_else(|| refused(alone.as_ref()?)) {
+        return Lost::before(Class::Auth, format!("{origin} {why}"));
+    }
+    let why = format!("{origin} ended the request: {}", whole(alone.as_ref().unwrap_or(error)));
+    if unsent { Lost::before(Class::InfraDown, why) } else { Lost::after(Class::InfraDown, why) }
+}
+
 /// Ends with the request, however that ends.
 #[derive(Debug)]
-struct Driver(tokio::task::JoinHandle<()>);
+struct Driver(tokio::task::JoinHandle<hyper::Result<()>>);
 
 impl Drop for Driver {
     fn drop(&mut self) {
