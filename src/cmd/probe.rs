@@ -1,4 +1,5 @@
 //! Does somebody answer there: an HTTP request for `http`, a connection for anything else (fleet contract §6.9).
+use super::resolver::{Way, announce};
 use http_body_util::{BodyExt, Empty};
 use hyper::Response;
 use hyper::body::Incoming;
@@ -76,6 +77,8 @@ pub(crate) trait Published {
     fn wait(&self, client: SocketAddr) -> Option<Wait>;
     /// Whether a connection has reached the service since the probe began; `None` for a resolver that does not say.
     fn reached(&self) -> Option<bool>;
+    /// Its resolution API, which is told that the probe is no traffic.
+    fn api(&self) -> Option<SocketAddr>;
 }
 
 /// As [`answers`], through an adapter, which takes every connection at once: what it says in place of the service is no
@@ -87,7 +90,9 @@ pub(crate) async fn through(
 ) -> Result<Answered, Unanswered> {
     let began = Instant::now();
     let until = began + LIMIT;
-    let connecting = tokio::time::timeout_at(until, TcpStream::connect(addr)).await;
+    let way = Way::to(addr);
+    announce(published.api(), way.from().into_iter(), false).await;
+    let connecting = tokio::time::timeout_at(until, way.connect()).await;
     let stream = match connecting {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return Err(Unanswered::Refused(error.to_string())),
@@ -217,6 +222,9 @@ mod tests {
             let left = self.opens.get();
             self.opens.set(left.saturating_sub(1));
             (left > 0).then(|| Wait { phase: "open".into(), client: Some(client.to_string()), ..Wait::default() })
+        }
+        fn api(&self) -> Option<SocketAddr> {
+            None
         }
         fn reached(&self) -> Option<bool> {
             self.reaches.then_some(self.opens.get() == 0)

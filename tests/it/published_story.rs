@@ -238,9 +238,7 @@ fn a_route_that_fails_names_its_hop_in_status_and_in_connect() {
     fleet.service("web", "tower", "http", nobody, "lem");
     fleet.service("db", "tower", "tcp", nobody, "lem");
     fleet.service("good", "tower", "tcp", mute.at.port(), "lem");
-    for service in ["web", "db", "good"] {
-        fleet.adapter("desk", service, "lem");
-    }
+    let at = ["web", "db", "good"].map(|service| fleet.adapter("desk", service, "lem"))[2];
     fleet.up();
     let desk = fleet.host("desk");
     let connect = |desk: &Home, name: &str| desk.stado(&["service", "directory", "connect", name]);
@@ -269,8 +267,18 @@ fn a_route_that_fails_names_its_hop_in_status_and_in_connect() {
             "{row}"
         );
     }
+    // What `connect` tries is no traffic, and no client's success; what `status` tries does not even reach the service.
     let good = routes(&status, "good");
-    assert!(good["trouble"].is_null() && good["last_success_at"].is_string() && good["rtt_us"].is_u64(), "{good}");
+    assert!(good["trouble"].is_null() && good["last_probe_at"].is_string() && good["rtt_us"].is_u64(), "{good}");
+    let counted = |row: &Value| ["opened", "active", "bytes_up"].map(|key| row[key].as_u64().unwrap());
+    assert_eq!((counted(&good), &good["last_success_at"]), ([0, 0, 0], &Value::Null), "{good}");
+    let before = good["last_probe_at"].clone();
+    let client = TcpStream::connect(("127.0.0.1", at)).unwrap();
+    let good = wait_for("a client's success", PATIENCE, || {
+        Some(routes(&desk.status().1, "good")).filter(|row| row["last_success_at"].is_string())
+    });
+    assert_eq!((counted(&good), &good["last_probe_at"]), ([1, 1, 0], &before), "{good}");
+    drop(client);
     let warned = status["warnings"].to_string();
     assert!(
         warned.contains("the web adapter for consumer lem at ") && warned.contains("the service failed: "),

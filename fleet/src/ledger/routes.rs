@@ -33,6 +33,9 @@ pub struct RouteState {
     /// The last connection that did not come to a good end because of the service or the way to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<RouteFailure>,
+    /// When a probe of this host's own (`connect`) last reached the service: no traffic, and no success of a client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_probe_at: Option<String>,
 }
 
 /// Where and why a connection failed.
@@ -54,7 +57,8 @@ impl RouteState {
     pub fn failing(&self) -> Option<&RouteFailure> {
         let failure = self.last_failure.as_ref()?;
         let later = |text: &String| text.parse::<jiff::Timestamp>().ok();
-        let success = self.last_success_at.as_ref().and_then(later);
+        let reached = [&self.last_success_at, &self.last_probe_at];
+        let success = reached.into_iter().filter_map(|at| at.as_ref().and_then(later)).max();
         let failed = later(&failure.at)?;
         success.is_none_or(|success| success <= failed).then_some(failure)
     }
@@ -85,5 +89,8 @@ mod tests {
         assert_eq!(route.failing(), Some(&failure));
         route.last_success_at = Some("2026-10-20T10:00:05.100000+00:00".into());
         assert_eq!(route.failing(), None);
+        route.last_success_at = None;
+        route.last_probe_at = Some("2026-10-20T10:00:05.100000+00:00".into());
+        assert_eq!(route.failing(), None, "a probe that reaches it shows as much");
     }
 }

@@ -3,6 +3,7 @@
 use super::actuate::refused;
 use super::held::HeldReader;
 use crate::api::resolution::{MetricsText, Resolution};
+use crate::conn::ledger::Ledger;
 use crate::conn::{self, Bound, Families, Lent, OwnListeners};
 use stado_fleet::ledger::{Unserved, stamp};
 use std::net::SocketAddr;
@@ -28,6 +29,7 @@ pub struct ApiSlot {
     held: HeldReader,
     metrics: Option<MetricsText>,
     own: OwnListeners,
+    ledger: Ledger,
     current: Option<Resolution>,
     /// Listeners that another process handed over, until they serve.
     inherited: Option<Bound>,
@@ -36,9 +38,10 @@ pub struct ApiSlot {
 }
 
 impl ApiSlot {
-    /// Not bound yet. `own`: where the daemon's listeners are entered, so that no backend may name them.
-    pub fn new(held: HeldReader, metrics: Option<MetricsText>, own: OwnListeners) -> Self {
-        Self { held, metrics, own, current: None, inherited: None, missing_half: None, unserved: None }
+    /// Not bound yet. `own`: where the daemon's listeners are entered, so that no backend may name them. `ledger`: told of
+    /// connections that are no traffic.
+    pub fn new(held: HeldReader, metrics: Option<MetricsText>, own: OwnListeners, ledger: Ledger) -> Self {
+        Self { held, metrics, own, ledger, current: None, inherited: None, missing_half: None, unserved: None }
     }
 
     /// Uses these instead of binding, if the address is the one that is asked for next.
@@ -64,7 +67,8 @@ impl ApiSlot {
             Ok(bound) => {
                 self.missing_half.clone_from(&bound.missing_half);
                 let listeners = bound.into_listeners();
-                let next = Resolution::start(listeners, bind, self.held.clone(), self.metrics.clone());
+                let next =
+                    Resolution::start(listeners, bind, self.held.clone(), self.metrics.clone(), self.ledger.clone());
                 self.own.enter(bind, "the resolution API".into());
                 self.unserved = None;
                 if let Some(old) = self.current.replace(next) {
@@ -91,7 +95,6 @@ impl ApiSlot {
     pub fn unserved(&self) -> Option<Unserved> {
         self.unserved.as_ref().map(|(error, since)| Unserved {
             service: NAME.to_owned(),
-            consumer: String::new(),
             bind: error.bind.to_string(),
             reason: error.sentence.clone(),
             since: Some(stamp(*since)),

@@ -36,6 +36,10 @@ pub(super) fn admit(
         shared.slot.refuse(Refusal::NoBackend);
         return None;
     }
+    // A command that looks whether this adapter accepts has seen it, and its service is left alone.
+    if shared.id.consumer.is_some() && shared.context.ledger.only_looks(peer) {
+        return None;
+    }
     if !bind::INHERITS_NODELAY {
         // A socket without NODELAY still works; the connection is worth more than the option.
         let _ = client.set_nodelay(true);

@@ -21,7 +21,7 @@ use crate::apply::walk::{Settings, Walk};
 use crate::bridge::Policy;
 use crate::bridge::keeper::Keeper;
 use crate::conn::ledger::Ledger;
-use crate::conn::{self, Bound};
+use crate::conn::{self, Bound, OwnListeners};
 use crate::http::FleetView;
 use crate::mesh::{AdapterPorts, Allocator, Mesh};
 use crate::publish::{Leavers, Published, Publisher};
@@ -59,6 +59,8 @@ pub(super) struct FleetSide {
     /// Cancelled when the loop has ended, for whatever reason.
     pub(super) ended: CancellationToken,
     pub(super) link: Link,
+    pub(super) own: OwnListeners,
+    pub(super) ledger: Ledger,
     pub(super) held: HeldReader,
     /// Says what is held to those who go on once the loop has ended.
     holds: watch::Sender<Option<Arc<Held>>>,
@@ -178,8 +180,9 @@ impl Prepared {
                 account: config.account.clone().map(|account| (account, Shelf::new(&config.home))),
             },
         };
-        let api = ApiSlot::new(held.clone(), metrics, context.own.clone());
+        let api = ApiSlot::new(held.clone(), metrics, context.own.clone(), context.ledger.clone());
         let (generation, holds) = (context.generation.clone(), held_tx.clone());
+        let (own, ledger) = (context.own.clone(), context.ledger.clone());
         let mut walk = Walk::new(settings, Adapters::new(context, ports), api, generation, held_tx);
         let (heard_by, holding) = (watch::Sender::default(), watch::Sender::default());
         let changes = Arc::new(Changes::default());
@@ -210,6 +213,8 @@ impl Prepared {
             leavers,
             published: Some(published),
             link,
+            own,
+            ledger,
             held,
             holds,
             wake,

@@ -159,8 +159,14 @@ impl Published for Since<'_> {
     fn reached(&self) -> Option<bool> {
         // A build that names its version publishes routes.
         self.through.alive()?.version?;
-        let at = self.through.row().and_then(|row| row.last_success_at?.parse::<Timestamp>().ok());
-        Some(at.is_some_and(|at| at >= self.began))
+        let row = self.through.row().unwrap_or_default();
+        // One that does not know of probes takes this one for traffic.
+        let reached = [row.last_probe_at, row.last_success_at].into_iter().flatten();
+        Some(reached.filter_map(|at| at.parse::<Timestamp>().ok()).any(|at| at >= self.began))
+    }
+
+    fn api(&self) -> Option<SocketAddr> {
+        self.through.publisher()?.api()
     }
 }
 

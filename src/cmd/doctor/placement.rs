@@ -32,7 +32,8 @@ pub(super) async fn checks(fleet: &Fleet, answer: Option<&Answer>) -> Vec<Check>
         }
     };
     let expected = expected(&valid.registry, &valid.document, &me);
-    let answered = all_listen(expected.iter().flat_map(|e| e.at.iter().copied().map(Some)).collect()).await;
+    let api = fleet.publisher().ok().and_then(|publisher| publisher.api());
+    let answered = all_listen(expected.iter().flat_map(|e| e.at.iter().copied().map(Some)).collect(), api).await;
     let mut answered = answered.into_iter();
     let judged: Vec<(&Expected, bool)> = expected
         .iter()

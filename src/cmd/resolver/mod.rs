@@ -21,7 +21,7 @@ mod watch;
 pub(crate) use api_reassign::api_reassign;
 pub(crate) use life::{restart, restarted, stop};
 pub(crate) use live::Watched;
-pub(crate) use probe::all_listen;
+pub(crate) use probe::{Way, all_listen, announce};
 pub(crate) use pulse::{LIMIT as PULSE_LIMIT, Pulse, is_stopped, pulse};
 pub(crate) use relay::relay;
 pub(crate) use resolve::resolve;

@@ -29,6 +29,9 @@ pub(crate) struct Route {
     pub(crate) down_per_second: u64,
     pub(crate) last_success_at: Option<String>,
     pub(crate) last_failure: Option<RouteFailure>,
+    /// When a probe of this host's own last reached the service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_probe_at: Option<String>,
     #[serde(flatten)]
     pub(crate) answers: Answers,
     /// Connections that wait longer than the refresh interval.
@@ -105,6 +108,7 @@ fn facts_of(facts: &Facts, alive: Option<&ResolverState>, adapter: &Adapter, see
         down_per_second,
         last_success_at: seen.last_success_at,
         last_failure: seen.last_failure,
+        last_probe_at: seen.last_probe_at,
         answers: facts.answers.get(service).cloned().unwrap_or_default(),
         ..Route::default()
     }
@@ -136,6 +140,7 @@ fn trouble(
     let seen = RouteState {
         last_success_at: route.last_success_at.clone(),
         last_failure: route.last_failure.clone(),
+        last_probe_at: route.last_probe_at.clone(),
         ..RouteState::default()
     };
     if let Some(failure) = seen.failing() {

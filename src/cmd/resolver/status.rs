@@ -112,7 +112,7 @@ async fn unread_facts(fleet: &Fleet, publisher: Publisher, (unread, binds): (&Fa
         || unread.class != Class::NotFound
         || fleet.host.target.is_some()
         || fleet.last_good.read().is_err();
-    let published = publisher.alive().and_then(|s| s.api_bind.as_deref()?.parse().ok());
+    let published = publisher.api();
     let bind = published.or(fleet.host.api_bind).unwrap_or(MESH_API);
     // An API that the resolver did not claim is not missed: its port may be somebody else's.
     let claimed = publisher.alive().is_none_or(|s| s.api_bind.is_some());
@@ -154,7 +154,7 @@ async fn published_adapters(publisher: &Publisher, binds: Binds) -> Vec<Adapter>
     let state = publisher.last().cloned().unwrap_or_default();
     let tried =
         state.adapters.iter().map(|adapter| adapter.bind.parse().ok().filter(|_| binds == Binds::Tried)).collect();
-    let seen = probe::all_listen(tried).await;
+    let seen = probe::all_listen(tried, publisher.api()).await;
     let adapter = |(adapter, listening): (ledger::AdapterState, Option<bool>)| Adapter {
         service: adapter.service,
         consumer: adapter.consumer,
@@ -258,7 +258,7 @@ fn policy<'a>(registry: &'a Registry, target: &TargetName) -> Result<&'a Resolve
 
 /// The bind that is in force here may be this host's own override.
 fn api_bind(fleet: &Fleet, publisher: &Publisher, policy: &ResolverPolicy, is_here: bool) -> SocketAddr {
-    let published = publisher.alive().and_then(|s| s.api_bind.as_deref()?.parse().ok());
+    let published = publisher.api();
     match is_here {
         true => published.or(fleet.host.api_bind).unwrap_or(policy.api_bind),
         false => policy.api_bind,
@@ -286,7 +286,7 @@ async fn adapters(
         let bind = bind.map(|b| b.to_string());
         all.push(Adapter { service, consumer, bind, listening, stranger: None, place });
     }
-    for (adapter, seen) in all.iter_mut().zip(probe::all_listen(tried).await) {
+    for (adapter, seen) in all.iter_mut().zip(probe::all_listen(tried, publisher.api()).await) {
         adapter.listening = seen.or(adapter.listening);
     }
     all

@@ -1,13 +1,17 @@
 //! Request and held directory → answer. Pure, but for the wait that `?wait=` asks for, which [`super::serve`] does.
 use super::request::{BadHead, Request};
 use crate::apply::held::Held;
+use crate::conn::ledger::Probe;
 use serde_json::json;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest wait of one request.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 const RESOLVE: &str = "/v1/resolve/service/";
+/// Not of the contract: a command of this host announces that it is about to try adapters.
+const PROBE: &str = "/v1/probe?";
 
 /// Renders the metrics of the daemon in the Prometheus text format.
 pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
@@ -67,6 +71,7 @@ pub(super) enum Asked {
     Now(Answer),
     Health,
     Metrics,
+    Announce { clients: Vec<SocketAddr>, probe: Probe },
     Resolve { service: String, consumer: String, wait: Duration },
 }
 
@@ -82,6 +87,9 @@ pub(super) fn asked(request: &Request) -> Asked {
         "/health" => return Asked::Health,
         "/metrics" => return Asked::Metrics,
         _ => {}
+    }
+    if let Some(query) = request.target.strip_prefix(PROBE) {
+        return announced(query);
     }
     let Some(rest) = request.target.strip_prefix(RESOLVE) else {
         return Asked::Now(Answer::error(404, "not_found"));
@@ -99,6 +107,26 @@ pub(super) fn asked(request: &Request) -> Asked {
             Asked::Resolve { service: service.to_owned(), consumer: consumer.clone(), wait: wait.min(MAX_WAIT) }
         }
     }
+}
+
+/// `client=127.0.0.1:50000&client=…`, and `only=accepts` of who leaves the services alone.
+fn announced(query: &str) -> Asked {
+    let mut probe = Probe::Reaches;
+    let mut clients = Vec::new();
+    for word in query.split('&') {
+        let client = word.strip_prefix("client=").and_then(|client| client.parse::<SocketAddr>().ok());
+        match client.filter(|client| client.ip().to_canonical().is_loopback()) {
+            Some(client) => clients.push(client),
+            None if word == "only=accepts" => probe = Probe::Accepts,
+            None => return Asked::Now(Answer::error(400, "invalid_client")),
+        }
+    }
+    Asked::Announce { clients, probe }
+}
+
+/// The answer to an announcement that was taken.
+pub(super) fn taken(count: usize) -> Answer {
+    Answer::json(200, &json!({ "announced": count }))
 }
 
 /// `5`, `5s` or `500ms`.

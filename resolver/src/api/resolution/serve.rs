@@ -2,6 +2,7 @@
 use super::answer::{self, Answer, Asked, MetricsText};
 use super::request;
 use crate::apply::held::HeldReader;
+use crate::conn::ledger::Ledger;
 use crate::conn::{Lendable, Lent};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub struct Resolution {
 struct Shared {
     held: HeldReader,
     metrics: Option<MetricsText>,
+    ledger: Ledger,
     stop: CancellationToken,
     waiting: Arc<Semaphore>,
 }
@@ -43,9 +45,10 @@ impl Resolution {
         bind: SocketAddr,
         held: HeldReader,
         metrics: Option<MetricsText>,
+        ledger: Ledger,
     ) -> Self {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let shared = Shared { held, metrics, stop: stop.clone(), waiting: Arc::new(Semaphore::new(WAITING)) };
+        let shared = Shared { held, metrics, ledger, stop: stop.clone(), waiting: Arc::new(Semaphore::new(WAITING)) };
         let slots = Arc::new(Semaphore::new(CONCURRENT));
         let listeners: Vec<_> = listeners.into_iter().map(Arc::new).collect();
         let lendable = Lendable::of(&listeners);
@@ -137,6 +140,11 @@ async fn respond(
         Asked::Now(answer) => answer,
         Asked::Health => answer::health(shared.held.borrow().as_deref(), jiff::Timestamp::now()),
         Asked::Metrics => answer::metrics(shared.metrics.as_ref()),
+        Asked::Announce { clients, probe } => {
+            let count = clients.len();
+            shared.ledger.announce(clients, probe);
+            answer::taken(count)
+        }
         Asked::Resolve { service, consumer, wait } => {
             let mut held = shared.held.clone();
             let answer = answer::resolve(held.borrow_and_update().as_deref(), &service, &consumer);

@@ -2,6 +2,7 @@ use super::answer::MetricsText;
 use super::request::{BadHead, is_loopback_authority, parse};
 use super::serve::Resolution;
 use crate::apply::held::Held;
+use crate::conn::ledger::Ledger;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ async fn start_holding(metrics: Option<MetricsText>) -> (Resolution, SocketAddr,
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
     let (holds, held) = watch::channel(None);
-    (Resolution::start(vec![listener], addr, held, metrics), addr, holds)
+    (Resolution::start(vec![listener], addr, held, metrics, Ledger::new()), addr, holds)
 }
 
 async fn send(addr: SocketAddr, raw: &[u8]) -> String {
@@ -49,6 +50,10 @@ async fn each_wrong_request_gets_its_exact_answer() {
         ("GET /", CALLER, 404, r#"{"error":"not_found"}"#),
         ("GET /v1/resolve/service", CALLER, 404, r#"{"error":"not_found"}"#),
         ("GET /metrics", CALLER, 404, r#"{"error":"not_found"}"#),
+        ("GET /v1/probe", CALLER, 404, r#"{"error":"not_found"}"#),
+        ("GET /v1/probe?client=127.0.0.1:5&client=[::1]:6&only=accepts", CALLER, 200, r#"{"announced":2}"#),
+        ("GET /v1/probe?client=192.0.2.1:5", CALLER, 400, r#"{"error":"invalid_client"}"#),
+        ("GET /v1/probe?client=127.0.0.1:5", "Host: x\r\n", 403, r#"{"error":"forbidden"}"#),
         ("GET /v1/resolve/service/", CALLER, 400, r#"{"error":"invalid_service"}"#),
         ("GET /v1/resolve/service/a/b", CALLER, 400, r#"{"error":"invalid_service"}"#),
         ("GET /v1/resolve/service/a?b=c", CALLER, 400, r#"{"error":"invalid_service"}"#),

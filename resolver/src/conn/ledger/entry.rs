@@ -89,7 +89,8 @@ impl Entry {
             _ => None,
         };
         let id = ledger.inner.next.fetch_add(1, Ordering::Relaxed);
-        let live = Arc::new(Live::new(client, accepted, frontend.is_hostname()));
+        let is_probe = frontend.consumer.is_some() && ledger.is_probe(client);
+        let live = Arc::new(Live::new(client, accepted, frontend.is_hostname(), is_probe));
         slot.enter(id, Arc::clone(&live), route.as_ref());
         if frontend.consumer.is_some() {
             ledger.inner.traffic.raise();
@@ -119,7 +120,13 @@ impl Entry {
     pub(crate) fn opened(&mut self) {
         let now = Timestamp::now();
         self.live.open(now);
-        self.slot.reached(now);
+        if self.live.is_probe {
+            self.slot.probe_reached(now);
+            // Its command waits for this word, and nothing else will tell of it.
+            self.ledger.inner.traffic.raise();
+        } else {
+            self.slot.reached(now);
+        }
         let note = self.life.opened();
         self.note(note);
     }

@@ -11,13 +11,16 @@ pub(super) struct Live {
     pub(super) accepted: Timestamp,
     /// It is one request of a client of the router, whose connection carries others as well.
     pub(super) is_request: bool,
+    /// A command of this host tries the way: what it moves is no traffic.
+    pub(super) is_probe: bool,
     opened: OnceLock<Timestamp>,
     up: Count,
     down: Count,
 }
 impl Live {
-    pub(super) fn new(client: SocketAddr, accepted: Timestamp, is_request: bool) -> Self {
-        Self { client, accepted, is_request, opened: OnceLock::new(), up: Count::default(), down: Count::default() }
+    pub(super) fn new(client: SocketAddr, accepted: Timestamp, is_request: bool, is_probe: bool) -> Self {
+        let (up, down) = (Count::default(), Count::default());
+        Self { client, accepted, is_request, is_probe, opened: OnceLock::new(), up, down }
     }
     /// The backend was reached.
     pub(super) fn open(&self, now: Timestamp) {

@@ -8,6 +8,7 @@ mod changed;
 mod entry;
 mod life;
 mod live;
+mod probes;
 mod recent;
 mod slot;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod withdrawal;
 
 pub use answers::AnswerTimes;
 pub(crate) use entry::{Entry, Seen};
+pub use probes::Probe;
 pub use recent::{LastFailure, Outcome, Recent};
 pub use slot::{Counters, Refusal, Slot};
 
@@ -28,8 +30,10 @@ use super::FrontendId;
 use stado_fleet::ledger::{AnswersFile, RouteState, Wait};
 use stado_fleet::wire::ConnectionList;
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
 
 /// Withdrawn services and consumers whose counters are still told.
 const WITHDRAWN: usize = 256;
@@ -45,7 +49,7 @@ pub struct Overview {
     pub consumer: Option<Arc<str>>,
     /// What was counted.
     pub counters: Counters,
-    /// When a connection reached its backend last.
+    /// When a connection, or a probe of this host's own commands, reached its backend last.
     pub last_reached: Option<jiff::Timestamp>,
     /// The last failure of the service, or of the way to it.
     pub last_failure: Option<LastFailure>,
@@ -73,6 +77,7 @@ struct Inner {
     /// Something failed there, and nobody has asked since.
     failed: AtomicBool,
     past: traffic::Past,
+    probes: probes::Probes,
 }
 
 impl Ledger {
@@ -120,6 +125,21 @@ impl Ledger {
             kept.pop_front();
         }
         kept.push_back(slot);
+    }
+
+    /// The next connection of each of these clients to an adapter is a probe of this host's own, if it comes soon: no traffic.
+    pub fn announce(&self, clients: impl IntoIterator<Item = SocketAddr>, probe: Probe) {
+        self.inner.probes.announce(clients, probe, Instant::now());
+    }
+
+    /// Whether a client only looks whether an adapter accepts; each announcement is taken once.
+    pub(crate) fn only_looks(&self, client: SocketAddr) -> bool {
+        self.inner.probes.take(client, Probe::Accepts, Instant::now())
+    }
+
+    /// Whether a connection is a probe of its service; each announcement is taken once.
+    fn is_probe(&self, client: SocketAddr) -> bool {
+        self.inner.probes.take(client, Probe::Reaches, Instant::now())
     }
 
     /// Every wait of an adapter now, the oldest first (fleet contract §4.7).
@@ -187,7 +207,7 @@ impl Ledger {
             service,
             consumer,
             counters: slot.counters(),
-            last_reached: slot.last_reached(),
+            last_reached: slot.last_reached().max(slot.last_probed()),
             last_failure: slot.last_failure(),
         };
         self.live_slots().into_iter().map(seen).collect()

@@ -97,7 +97,7 @@ pub struct LastFailure {
 
 impl Recent {
     /// What it says of the way to its service, if it failed there.
-    pub(super) fn failure(&self) -> Option<LastFailure> {
+    pub(crate) fn failure(&self) -> Option<LastFailure> {
         let (Outcome::Refused(cause) | Outcome::ServiceReset(cause)) = &self.outcome else { return None };
         let blame = self.blame.unwrap_or(Blame::Service);
         let refused = matches!(self.outcome, Outcome::Refused(_));

@@ -76,6 +76,8 @@ pub struct Slot {
     withdrawal: Mutex<Arc<Withdrawal>>,
     /// When a connection last reached its backend, in microseconds of the epoch; 0 before the first.
     reached: AtomicI64,
+    /// The same of a probe of this host's own.
+    probed_at: AtomicI64,
     book: Mutex<Book>,
     pub(super) answers: Option<Cell>,
 }
@@ -148,8 +150,17 @@ impl Slot {
 
     /// When one did last.
     pub(super) fn last_reached(&self) -> Option<Timestamp> {
-        let micros = self.reached.load(Ordering::Relaxed);
-        Timestamp::from_microsecond(micros).ok().filter(|_| micros != 0)
+        instant(&self.reached)
+    }
+
+    /// A probe of this host's own has reached the backend.
+    pub(super) fn probe_reached(&self, now: Timestamp) {
+        self.probed_at.store(now.as_microsecond(), Ordering::Relaxed);
+    }
+
+    /// When one did last.
+    pub(super) fn last_probed(&self) -> Option<Timestamp> {
+        instant(&self.probed_at)
     }
 
     /// Notes a failure that is no connection's end.
@@ -169,9 +180,11 @@ impl Slot {
             self.withdrawn.fetch_add(1, Ordering::Relaxed);
         }
         let mut book = self.book();
-        book.open.remove(&id);
-        book.bytes_up += recent.bytes_up;
-        book.bytes_down += recent.bytes_down;
+        let counted = book.open.remove(&id).is_none_or(|live| !live.is_probe);
+        if counted {
+            book.bytes_up += recent.bytes_up;
+            book.bytes_down += recent.bytes_down;
+        }
         if let Some(failure) = recent.failure() {
             book.failure = Some(failure);
         }
@@ -206,10 +219,13 @@ impl Slot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         // Before the book, so that the bytes of one that is no longer active are in it.
         let active = self.active.load(Ordering::Acquire);
-        let (bytes_up, bytes_down) = self.book().bytes();
+        let book = self.book();
+        let (bytes_up, bytes_down) = book.bytes();
+        let probes = book.open.values().filter(|live| live.is_probe).count();
+        drop(book);
         Counters {
             opened: read(&self.opened),
-            active,
+            active: active.saturating_sub(u64::try_from(probes).unwrap_or(0)),
             refused_no_backend: read(&self.no_backend),
             refused_limit: read(&self.limit),
             refused_unreachable: read(&self.unreachable),
@@ -225,9 +241,16 @@ impl Slot {
     }
 }
 
+/// Microseconds of the epoch; none for 0.
+fn instant(micros: &AtomicI64) -> Option<Timestamp> {
+    let micros = micros.load(Ordering::Relaxed);
+    Timestamp::from_microsecond(micros).ok().filter(|_| micros != 0)
+}
+
 impl Book {
     fn bytes(&self) -> (u64, u64) {
         let start = (self.bytes_up, self.bytes_down);
-        self.open.values().map(|live| live.bytes()).fold(start, |sum, moved| (sum.0 + moved.0, sum.1 + moved.1))
+        let counted = self.open.values().filter(|live| !live.is_probe);
+        counted.map(|live| live.bytes()).fold(start, |sum, moved| (sum.0 + moved.0, sum.1 + moved.1))
     }
 }

@@ -346,6 +346,40 @@ async fn a_route_tells_its_last_success_and_its_last_failure_with_the_hop() {
     assert_eq!(ended, [Some(Hop::Service), Some(Hop::Session), Some(Hop::Session), None, None]);
 }
 
+#[tokio::test]
+async fn a_probe_that_reaches_its_service_is_no_traffic_and_no_success_and_ends_a_failure() {
+    let ledger = Ledger::new();
+    let (slot, entry) = enter(&ledger, Some("c"), &fleet_backend(), 9);
+    let mut entry = entry.unwrap();
+    entry.refused(Refusal::Unreachable, "no path", (Blame::Remote, Hop::Session), true);
+    drop(entry);
+    assert!(ledger.snapshot_routes()[0].failing().is_some());
+
+    ledger.announce(["127.0.0.1:50000".parse().unwrap()], Probe::Reaches);
+    let mut probe = enter(&ledger, Some("c"), &fleet_backend(), 9).1.unwrap();
+    probe.opening();
+    ledger.traffic().await;
+    probe.opened();
+    ledger.traffic().await;
+    probe.up(Seen::Bytes(b"GET / HTTP/1.1\r\n\r\n"));
+    probe.down(Seen::Bytes(b"HTTP/1.1 200 OK\r\n\r\n"));
+    let during = ledger.snapshot_routes().remove(0);
+    probe.end(Outcome::Done, None);
+    drop(probe);
+    let after = ledger.snapshot_routes().remove(0);
+    for row in [during, after] {
+        assert_eq!((row.active, row.opened, row.bytes_up, row.bytes_down), (0, 0, 0, 0));
+        assert!(row.last_success_at.is_none() && row.last_probe_at.is_some(), "{row:?}");
+        assert!(row.failing().is_none() && row.last_failure.is_some(), "{row:?}");
+    }
+    assert!(ledger.overview()[0].last_reached.is_some(), "the way is there");
+    // The next one from the same port is a client's.
+    let mut entry = enter(&ledger, Some("c"), &fleet_backend(), 9).1.unwrap();
+    entry.opened();
+    let row = ledger.snapshot_routes().remove(0);
+    assert!(row.opened == 1 && row.active == 1 && row.last_success_at.is_some(), "{row:?}");
+}
+
 #[test]
 fn what_a_route_did_before_this_process_is_kept_until_it_does_something_again() {
     let ledger = Ledger::new();

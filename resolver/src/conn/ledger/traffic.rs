@@ -25,12 +25,13 @@ pub(super) fn snapshot(slots: &[(SlotKey, Arc<Slot>)], past: &Past) -> Vec<Route
         if let Some(before) = past.get(&(row.service.clone(), row.consumer.clone())) {
             row.last_success_at = row.last_success_at.or_else(|| before.last_success_at.clone());
             row.last_failure = row.last_failure.or_else(|| before.last_failure.clone());
+            row.last_probe_at = row.last_probe_at.or_else(|| before.last_probe_at.clone());
             if row.endpoint.is_none() {
                 (row.active_host, row.endpoint) = (before.active_host.clone(), before.endpoint.clone());
             }
         }
-        let used = row.active > 0 || row.last_success_at.is_some() || row.last_failure.is_some();
-        used.then_some(row)
+        let tried = row.last_failure.is_some() || row.last_probe_at.is_some();
+        (tried || row.active > 0 || row.last_success_at.is_some()).then_some(row)
     });
     let mut rows: Vec<RouteState> = rows.collect();
     rows.sort_by(|a, b| (&a.service, &a.consumer).cmp(&(&b.service, &b.consumer)));
@@ -51,6 +52,7 @@ fn row(service: &str, consumer: &str, slot: &Slot) -> RouteState {
         bytes_down: counters.bytes_down,
         last_success_at: slot.last_reached().map(stamp),
         last_failure: failure.map(published),
+        last_probe_at: slot.last_probed().map(stamp),
         ..RouteState::default()
     }
 }
