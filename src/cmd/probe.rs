@@ -15,6 +15,8 @@ use tokio::time::Instant;
 const LIMIT: Duration = Duration::from_secs(5);
 /// An adapter that has nothing to go on with closes a client that says nothing within this long.
 const SETTLED: Duration = Duration::from_millis(400);
+/// What was reached may be another host's frontend, which closes a moment later when nobody is behind it.
+const BEHIND: Duration = Duration::from_millis(150);
 /// How often the published files are looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
 /// What an adapter says in place of a service that it does not reach (§4.5).
@@ -100,6 +102,7 @@ pub(crate) async fn through(
     };
     let turned = |error: std::io::Error| Unanswered::Turned(error.to_string());
     let client = stream.local_addr().map_err(turned)?;
+    let mut reached = None;
     let silent = || Unanswered::Silent(published.wait(client).map(Box::new));
     match scheme {
         Scheme::Http => {
@@ -119,7 +122,11 @@ pub(crate) async fn through(
             }
             let opening = || published.wait(client).is_some_and(|wait| wait.phase == "open");
             match published.reached() {
-                Some(true) => return Ok(Answered::Accepted),
+                Some(true)
+                    if reached.get_or_insert_with(Instant::now).elapsed() >= BEHIND || Instant::now() >= until =>
+                {
+                    return Ok(Answered::Accepted);
+                }
                 None if began.elapsed() >= SETTLED && !opening() => return Ok(Answered::Accepted),
                 _ if Instant::now() >= until => return Err(silent()),
                 _ => {}

@@ -250,3 +250,47 @@ fn a_service_moves_over_gates_alone_and_no_new_connection_reaches_the_host_that_
     let mut client = Client::connect(("127.0.0.1", at)).unwrap();
     assert_eq!(client.ask("3").as_deref(), Some("second:3"), "one connection anew, and it is there");
 }
+
+#[test]
+fn a_dead_backend_behind_another_hosts_frontend_is_told_where_it_is_used() {
+    needs!("sshd");
+    let mut fleet = Fleet::on_loopback(&["desk", "lap"]);
+    fleet.declare("desk", "stado_command", STADO.into());
+    fleet.up();
+    // What a crash leaves: the producer still holds its lease, and nobody listens.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let register = ["service", "register", "--name", "checkout.db", "--backend", &gone];
+    let dead = fleet.host("desk").home.start("producer-dead", STADO, &register);
+    let resolved = |fleet: &mut Fleet| fleet.host("desk").home.stado(&["service", "resolve", "checkout.db", "--raw"]);
+    wait_until("it is registered", PATIENCE, || resolved(&mut fleet).code == 0);
+    fleet.host("desk").home.stado(&["service", "publish", "checkout.db", "--as", "orders"]).ok();
+    let used = fleet.host("lap").home.stado(&["service", "use", "orders", "--json"]).ok().json();
+    let at = port_of(&used);
+
+    let told = |fleet: &mut Fleet, cause: &str| {
+        let trouble = wait_for(&format!("the user of it is told: {cause}"), PATIENCE, || {
+            assert_eq!(ask(("127.0.0.1", at), "x"), None);
+            let status = fleet.host("lap").status().1;
+            Some(status["routes"][0]["trouble"].clone()).filter(|t| t["cause"].to_string().contains(cause))
+        });
+        assert_eq!(trouble["hop"], "service", "{trouble}");
+        let refused = fleet.host("lap").home.stado(&["service", "directory", "connect", "orders"]).exits(69).stderr;
+        assert!(
+            refused.contains("did not reach the service: the service failed: ") && refused.contains(cause),
+            "{refused}"
+        );
+    };
+    told(&mut fleet, &format!("local upstream connect failed: {gone}: Connection refused"));
+    let status = fleet.host("lap").status().1;
+    assert_eq!(status["links"][0]["carrier"], "multiplex", "{status}");
+    let list = fleet.host("desk").home.stado(&["service", "connections", "checkout.db", "--json"]).ok().json();
+    assert!(list["ended"][0]["reason"].as_str().unwrap().contains(&gone), "as its publisher has it: {list}");
+    dead.stop();
+    wait_until("it is unavailable", PATIENCE, || resolved(&mut fleet).code != 0);
+    told(&mut fleet, "no backend: ");
+
+    let _alive = producer(&fleet.host("desk").home, "alive");
+    answers(at, "alive");
+    let healed = || fleet.host("lap").status().1["routes"][0]["trouble"].is_null();
+    wait_until("nothing is said of it any more", PATIENCE, healed);
+}

@@ -248,6 +248,8 @@ pub(super) async fn start_gate(
         held: side.held.clone(),
         bulletin: Bulletin::new(config.store.clone()),
         holders: Holders::new(&config.home),
+        own: side.own.clone(),
+        ledger: side.ledger.clone(),
         wake: side.wake.clone(),
         shelf: Shelf::new(&config.home),
         joining: tokio::sync::Mutex::default(),

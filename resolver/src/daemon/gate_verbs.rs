@@ -2,6 +2,8 @@
 use super::mesh_side::MeshSide;
 use super::part::Slot;
 use crate::apply::held::{Held, HeldReader};
+use crate::conn::ledger::Ledger;
+use crate::conn::{self, OwnListeners};
 use crate::gate::{self, Caller, Running, VerbOutput, Verbs};
 use crate::mesh::Mesh;
 use russh::keys::PublicKey;
@@ -13,7 +15,7 @@ use stado_fleet::directory::Lent;
 use stado_fleet::edit::Overrides;
 use stado_fleet::fault::{Class, Faulty};
 use stado_fleet::join::{self, Presented, Shelf};
-use stado_fleet::link::relay::{Grant, withdrawn};
+use stado_fleet::link::relay::{Explaining, Grant, withdrawn};
 use stado_fleet::link::{ChannelStream, Link};
 use stado_fleet::name::TargetName;
 use stado_fleet::store::RegistryStore;
@@ -38,6 +40,9 @@ pub(super) struct GateVerbs {
     pub(super) bulletin: Bulletin,
     /// Keeps what its readers say that they hold.
     pub(super) holders: Holders,
+    /// Where this daemon listens, and what became of the connections there.
+    pub(super) own: OwnListeners,
+    pub(super) ledger: Ledger,
     /// Wakes the refresh loop after a push.
     pub(super) wake: Arc<Notify>,
     /// This host's invitations.
@@ -136,6 +141,10 @@ impl Verbs for GateVerbs {
                 std::future::pending().await
             }
         })
+    }
+
+    fn why_ended(&self, endpoint: SocketAddr, client: SocketAddr) -> Explaining<'_> {
+        Box::pin(conn::why_ended(&self.own, &self.ledger, endpoint, client))
     }
 
     fn lend(&self, key: &KeyData, endpoint: SocketAddr) -> Result<Grant, String> {

@@ -6,7 +6,7 @@ use super::{Caller, Came, Shared, verbs};
 use russh::keys::{Algorithm, PublicKey};
 use russh::server::{Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey};
 use russh::{Channel, ChannelId, ChannelOpenFailure, MethodKind, MethodSet};
-use stado_fleet::link::relay::{Admit, Admitting, Code, Grant, Refusal, channel_window};
+use stado_fleet::link::relay::{Admit, Admitting, Code, Explaining, Grant, Refusal, channel_window};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -244,6 +244,10 @@ impl Admit for Permits {
             let answer = self.first(&[endpoint]).await;
             answer.map(|(_, grant)| grant).map_err(|why| Refusal::new(Code::Forbidden, format!("stado gate: {why}")))
         })
+    }
+
+    fn why_ended(&self, endpoint: SocketAddr, client: SocketAddr) -> Explaining<'_> {
+        self.shared.verbs.why_ended(endpoint, client)
     }
 
     fn counted(&self) -> Option<Box<dyn Send>> {

@@ -16,7 +16,7 @@ mod words;
 use russh::keys::ssh_key::public::KeyData;
 use stado_fleet::fault::{Blame, Class, Faulty};
 use stado_fleet::link::ChannelStream;
-use stado_fleet::link::relay::Grant;
+use stado_fleet::link::relay::{Explaining, Grant};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -91,6 +91,10 @@ pub trait Verbs: Send + Sync + std::fmt::Debug {
     /// Whether a channel of this key may lead to `endpoint` (a loopback address of this host), and for how long; else why
     /// not, in one sentence.
     fn lend(&self, key: &KeyData, endpoint: SocketAddr) -> Result<Grant, String>;
+    /// Why whoever listens at `endpoint` ended the connection from `client` without a word, where this daemon knows.
+    fn why_ended(&self, _endpoint: SocketAddr, _client: SocketAddr) -> Explaining<'_> {
+        Box::pin(async { None })
+    }
 }
 
 impl VerbOutput {

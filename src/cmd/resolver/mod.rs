@@ -1,6 +1,7 @@
 //! `stado resolver …`: the daemon of this host, and what it knows.
 mod api_reassign;
 mod blockers;
+mod ends;
 mod life;
 mod live;
 mod placed;

@@ -1,18 +1,20 @@
 //! Which endpoints the directory places on this host, as far as this host knows.
+use super::ends::Ends;
+use crate::client::Api;
 use crate::cmd::fleet::Fleet;
 use stado_fleet::admit::Snapshot;
 use stado_fleet::authority::{self, Source};
 use stado_fleet::directory::{Directory, Lent};
-use stado_fleet::document::Registry;
+use stado_fleet::document::{DirectoryService, Registry};
 use stado_fleet::ledger;
-use stado_fleet::link::relay::{Admit, Admitting, Code, Grant, Refusal, withdrawn};
+use stado_fleet::link::relay::{Admit, Admitting, Code, Explaining, Grant, Refusal, withdrawn};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// What was read is believed for so long; what it does not place is looked for again at once.
-const BELIEVED: Duration = Duration::from_secs(30);
+pub(super) const BELIEVED: Duration = Duration::from_secs(30);
 /// Between two looks at what this host's resolver holds: a stream that is no longer allowed ends within it.
 const LOOK: Duration = Duration::from_millis(300);
 
@@ -24,6 +26,7 @@ pub(super) struct Placed {
     /// Of the host that asks, where it is known.
     key: Option<String>,
     held: watch::Sender<Option<Read>>,
+    ends: Ends,
 }
 
 /// What was read, and when.
@@ -34,8 +37,22 @@ struct Read {
 }
 
 impl Placed {
-    pub(super) fn new(fleet: Fleet, key: Option<String>) -> Self {
-        Self { fleet, key, held: watch::Sender::new(None) }
+    /// `daemon`: this host's, which knows what became of connections to its frontends.
+    pub(super) fn new(fleet: Fleet, key: Option<String>, daemon: Api) -> Self {
+        Self { fleet, key, held: watch::Sender::new(None), ends: Ends::new(daemon) }
+    }
+
+    /// The service of this host's mesh that the directory says is published at `endpoint`.
+    fn published(&self, endpoint: SocketAddr) -> Option<String> {
+        let held = self.held.borrow();
+        let directory = &held.as_ref()?.directory;
+        let services = directory.registry().directory.as_ref()?.services.values();
+        let is_there = |service: &&DirectoryService| {
+            let endpoints =
+                service.endpoints.get(directory.host()).filter(|_| service.active_host == *directory.host());
+            endpoints.is_some_and(|declared| declared.addr.candidates().contains(&endpoint))
+        };
+        services.filter(is_there).find_map(|service| Some(service.published.as_ref()?.mesh.to_string()))
     }
 
     /// Reads again what this host's resolver has news of, as long as streams go by it. Never returns.
@@ -129,5 +146,9 @@ const STRANGER: &str = "the registry names no host that has this key any more";
 impl Admit for Placed {
     fn admit(&self, endpoint: SocketAddr) -> Admitting<'_> {
         Box::pin(async move { self.judge(endpoint).await.map(|lent| self.grant(lent)) })
+    }
+
+    fn why_ended(&self, endpoint: SocketAddr, client: SocketAddr) -> Explaining<'_> {
+        Box::pin(self.ends.why(self.published(endpoint), endpoint, client))
     }
 }

@@ -1,7 +1,8 @@
 use super::placed::Placed;
 use super::stdio;
-use crate::args::RelayArgs;
+use crate::args::{DaemonArgs, RelayArgs};
 use crate::cmd::fleet::Fleet;
+use crate::cmd::service::api as daemon;
 use crate::config::Env;
 use crate::exit::{Failure, Outcome, Verb};
 use stado_fleet::link::relay::serve;
@@ -13,7 +14,7 @@ pub(crate) async fn relay(args: RelayArgs, env: &Env) -> Verb {
     crate::cmd::limits::raise();
     let fleet = Fleet::open(env)?;
     let io = stdio::take("relay").map_err(Failure::usage)?;
-    let placed = Arc::new(Placed::new(fleet, args.key));
+    let placed = Arc::new(Placed::new(fleet, args.key, daemon(&DaemonArgs::default(), env)?));
     tokio::select! {
         served = serve(io, placed.clone()) => {
             served.map_err(|error| Failure::here(format!("the relay ended: {error}")))?;

@@ -1,17 +1,22 @@
 //! Between a stream of the multiplex and the service's socket. Half-closes and resets are passed on as what they are.
 use super::FRAME;
-use super::refusal::{as_io, reset as as_reset};
+use super::refusal::{Code, Refusal, as_io, reset as as_reset};
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::{Reason, RecvStream, SendStream};
+
 use std::io;
 use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// Smallest and largest read: the buffer follows what the service sends, and there is none while it says nothing.
 const SMALL: usize = 4 * 1024;
 const LARGE: usize = 2 * FRAME as usize;
+/// For the word of this host's daemon on a service that ended without one.
+const EXPLAINED: Duration = Duration::from_secs(1);
 
 /// Closing the socket then resets its connection.
 pub(super) fn reset(service: &TcpStream) {
@@ -31,24 +36,35 @@ impl Drop for Service {
     }
 }
 
-/// Copies both ways until both ends are done, or one of them broke.
-pub(super) async fn both(socket: TcpStream, mut recv: RecvStream, send: SendStream<Bytes>) {
+/// Copies both ways until both ends are done, or one of them broke. `why`: asked when the service ends without a word.
+pub(super) async fn both(
+    socket: TcpStream,
+    mut recv: RecvStream,
+    send: SendStream<Bytes>,
+    why: impl Future<Output = Option<String>>,
+) {
     let mut service = Service { socket, whole: false };
+    let said = AtomicBool::new(false);
     let broken = {
         let socket = &service.socket;
-        let (up, down) = (up(socket, &mut recv), down(socket, send));
+        let (up, down) = (up(socket, &mut recv), down(socket, send, &said, why));
         tokio::pin!(up, down);
-        let (mut up_is_done, mut held) = (false, None);
+        let (mut up_is_done, mut up_broke, mut held) = (false, false, None);
         loop {
             tokio::select! {
                 done = &mut up, if !up_is_done => match done {
                     Ok(()) => up_is_done = true,
+                    // Why a service is gone that never said a word is found out the other way.
+                    Err(_) if held.is_none() && !said.load(Ordering::Relaxed) => (up_is_done, up_broke) = (true, true),
                     Err(_) => break held,
                 },
-                (send, done) = &mut down, if held.is_none() => {
+                (send, end) = &mut down, if held.is_none() => {
                     held = Some(send);
-                    if done.is_err() {
-                        break held;
+                    match end {
+                        End::Told => return,
+                        End::Broken => break held,
+                        End::Whole if up_broke => break held,
+                        End::Whole => {}
                     }
                 }
                 // The client may reset what it only half closed.
@@ -105,19 +121,65 @@ async fn write_all(service: &TcpStream, mut data: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// From the service to the client, no faster than the client's credit.
-async fn down(service: &TcpStream, mut send: SendStream<Bytes>) -> (SendStream<Bytes>, io::Result<()>) {
-    let done = pump(service, &mut send).await;
-    (send, done)
+/// How the way from the service to the client ended.
+enum End {
+    /// In order.
+    Whole,
+    /// Without a word of the service, and the client was told why.
+    Told,
+    /// One of the two broke.
+    Broken,
 }
 
-async fn pump(service: &TcpStream, send: &mut SendStream<Bytes>) -> io::Result<()> {
+/// From the service to the client, no faster than the client's credit.
+async fn down(
+    service: &TcpStream,
+    mut send: SendStream<Bytes>,
+    said: &AtomicBool,
+    why: impl Future<Output = Option<String>>,
+) -> (SendStream<Bytes>, End) {
+    let ended = pump(service, &mut send, said).await;
+    let end = match ended {
+        Ok(()) => End::Whole,
+        Err(Stopped::Broken) => End::Broken,
+        Err(Stopped::Unsaid { whole }) => {
+            let told =
+                timeout(EXPLAINED, why).await.ok().flatten().map(|why| Refusal::new(Code::Refused, why).headers());
+            match told {
+                Some(headers) if send.send_trailers(headers.clone()).is_ok() => End::Told,
+                _ if whole && send.send_data(Bytes::new(), true).is_ok() => End::Whole,
+                _ => End::Broken,
+            }
+        }
+    };
+    (send, end)
+}
+
+/// Why nothing more comes down.
+enum Stopped {
+    Broken,
+    /// The service ended before its first byte: in order, or with a reset.
+    Unsaid {
+        whole: bool,
+    },
+}
+
+async fn pump(service: &TcpStream, send: &mut SendStream<Bytes>, said: &AtomicBool) -> Result<(), Stopped> {
     let mut size = SMALL;
     loop {
-        let room = room(send, size).await?;
-        let Some(piece) = read(service, send, room.min(size)).await? else { continue };
+        let room = room(send, size).await.map_err(|_| Stopped::Broken)?;
+        let piece = match read(service, send, room.min(size)).await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => continue,
+            Err(Gone::Service) if !said.load(Ordering::Relaxed) => return Err(Stopped::Unsaid { whole: false }),
+            Err(_) => return Err(Stopped::Broken),
+        };
         let (n, last) = (piece.len(), piece.is_empty());
-        send.send_data(piece, last).map_err(|error| as_io(&error, lost))?;
+        if last && !said.load(Ordering::Relaxed) {
+            return Err(Stopped::Unsaid { whole: true });
+        }
+        said.store(true, Ordering::Relaxed);
+        send.send_data(piece, last).map_err(|_| Stopped::Broken)?;
         if last {
             return Ok(());
         }
@@ -147,18 +209,22 @@ async fn room(send: &mut SendStream<Bytes>, wanted: usize) -> io::Result<usize> 
     }
 }
 
+/// Who is not there any more.
+enum Gone {
+    Client,
+    Service,
+}
+
 /// One read of up to `limit` bytes; empty at the end, `None` when there was nothing after all.
-async fn read(service: &TcpStream, send: &mut SendStream<Bytes>, limit: usize) -> io::Result<Option<Bytes>> {
+async fn read(service: &TcpStream, send: &mut SendStream<Bytes>, limit: usize) -> Result<Option<Bytes>, Gone> {
     tokio::select! {
-        ready = service.readable() => ready?,
-        reason = std::future::poll_fn(|cx| send.poll_reset(cx)) => {
-            return Err(as_reset(reason.unwrap_or(Reason::CANCEL)));
-        }
+        ready = service.readable() => ready.map_err(|_| Gone::Service)?,
+        _ = std::future::poll_fn(|cx| send.poll_reset(cx)) => return Err(Gone::Client),
     }
     let mut piece = BytesMut::with_capacity(limit).limit(limit);
     match service.try_read_buf(&mut piece) {
         Ok(_) => Ok(Some(piece.into_inner().freeze())),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        Err(error) => Err(error),
+        Err(_) => Err(Gone::Service),
     }
 }

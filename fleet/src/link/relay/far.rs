@@ -28,10 +28,18 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// What [`Admit::admit`] returns.
 pub type Admitting<'a> = Pin<Box<dyn Future<Output = Result<Grant, Refusal>> + Send + 'a>>;
 
+/// What [`Admit::why_ended`] returns.
+pub type Explaining<'a> = Pin<Box<dyn Future<Output = Option<String>> + Send + 'a>>;
+
 /// Which endpoints of this host a relay may dial. Only loopback addresses are asked for.
 pub trait Admit: Send + Sync + 'static {
     /// Whether `endpoint` may be dialled, and for how long; else why not.
     fn admit(&self, endpoint: SocketAddr) -> Admitting<'_>;
+    /// Why whoever listens at `endpoint` ended the connection that came from `client` before its first byte, where this host
+    /// knows: it may be a frontend whose service is not there.
+    fn why_ended(&self, _endpoint: SocketAddr, _client: SocketAddr) -> Explaining<'_> {
+        Box::pin(std::future::ready(None))
+    }
     /// Something to hold for as long as a stream lives, for whoever counts them.
     fn counted(&self) -> Option<Box<dyn Send>> {
         None
@@ -108,11 +116,18 @@ async fn stream(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, 
     };
     match dialled {
         Ok((service, grant)) => match respond.send_response(Response::new(()), false) {
-            // One that ends with its grant is reset at both ends.
-            Ok(send) => tokio::select! {
-                () = copy::both(service, request.into_body(), send) => {}
-                () = grant => {}
-            },
+            Ok(send) => {
+                let ends = service.peer_addr().ok().zip(service.local_addr().ok());
+                let why = async {
+                    let (endpoint, client) = ends?;
+                    admit.why_ended(endpoint, client).await
+                };
+                // One that ends with its grant is reset at both ends.
+                tokio::select! {
+                    () = copy::both(service, request.into_body(), send, why) => {}
+                    () = grant => {}
+                }
+            }
             Err(_) => copy::reset(&service),
         },
         Err(refusal) => {

@@ -13,7 +13,7 @@ mod refusal;
 mod rtt;
 mod stream;
 
-pub use far::{Admit, Admitting, serve};
+pub use far::{Admit, Admitting, Explaining, serve};
 pub use grant::{Grant, withdrawn};
 pub use refusal::{Code, Refusal};
 

@@ -1,7 +1,7 @@
 //! Why the far side opens no stream: a code that programs read, and a sentence for people.
 use crate::fault::Class;
 use h2::{Reason, RecvStream};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use std::io;
 
 /// Header of the code, and of the sentence.
@@ -75,27 +75,40 @@ impl Refusal {
 
     /// As an answer to CONNECT.
     pub(super) fn response(&self) -> Response<()> {
-        let (word, status) = WORDS
-            .iter()
-            .find(|row| row.0 == self.code)
-            .map_or(("unknown", StatusCode::INTERNAL_SERVER_ERROR), |row| (row.1, row.2));
-        let text: Vec<u8> = self.sentence.bytes().map(|b| if b < b' ' || b == 0x7f { b' ' } else { b }).collect();
+        let status = WORDS.iter().find(|row| row.0 == self.code).map_or(StatusCode::INTERNAL_SERVER_ERROR, |row| row.2);
         let mut response = Response::new(());
         *response.status_mut() = status;
-        response.headers_mut().insert(CODE, HeaderValue::from_static(word));
-        if let Ok(sentence) = HeaderValue::from_bytes(&text) {
-            response.headers_mut().insert(SENTENCE, sentence);
-        }
+        *response.headers_mut() = self.headers();
         response
+    }
+
+    /// As headers: of an answer, or behind a stream on which nothing came. Who does not know them there reads an end.
+    pub(super) fn headers(&self) -> HeaderMap {
+        let word = WORDS.iter().find(|row| row.0 == self.code).map_or("unknown", |row| row.1);
+        let text: Vec<u8> = self.sentence.bytes().map(|b| if b < b' ' || b == 0x7f { b' ' } else { b }).collect();
+        let mut headers = HeaderMap::new();
+        headers.insert(CODE, HeaderValue::from_static(word));
+        if let Ok(sentence) = HeaderValue::from_bytes(&text) {
+            headers.insert(SENTENCE, sentence);
+        }
+        headers
     }
 
     /// From an answer that is not 200. A code of a later version counts as unknown.
     pub(super) fn read(response: &Response<RecvStream>) -> Self {
-        let header = |name| response.headers().get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
-        let word = header(CODE).unwrap_or_default();
+        let refusal = Self::of(response.headers()).unwrap_or_else(|| Self::new(Code::Unknown, ""));
+        match refusal.sentence.is_empty() {
+            true => Self { sentence: format!("it answered {}", response.status()), ..refusal },
+            false => refusal,
+        }
+    }
+
+    /// From headers that hold one.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        let header = |name| headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
+        let word = header(CODE)?;
         let code = WORDS.iter().find(|row| row.1 == word).map_or(Code::Unknown, |row| row.0);
-        let sentence = header(SENTENCE).unwrap_or_else(|| format!("it answered {}", response.status()));
-        Self { code, sentence }
+        Some(Self { code, sentence: header(SENTENCE).unwrap_or_default() })
     }
 }
 

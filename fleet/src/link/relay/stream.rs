@@ -1,7 +1,7 @@
 //! One stream of the multiplex, as the client's end sees it.
 use super::FRAME;
 use super::facts::Guard;
-use super::refusal::{as_io, reset};
+use super::refusal::{Refusal, as_io, reset};
 use bytes::{Buf, Bytes};
 use h2::{Reason, RecvStream, SendStream};
 use std::io;
@@ -47,7 +47,15 @@ impl MuxStream {
             match ready!(self.recv.poll_data(cx)) {
                 Some(Ok(piece)) => self.piece = piece,
                 Some(Err(error)) => return Poll::Ready(Err(self.error(&error))),
-                None => self.eof = true,
+                None => {
+                    self.eof = true;
+                    // Behind the end may stand why the service never said a word.
+                    if let Poll::Ready(Ok(Some(behind))) = self.recv.poll_trailers(cx)
+                        && let Some(refusal) = Refusal::of(&behind)
+                    {
+                        return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionReset, refusal.sentence)));
+                    }
+                }
             }
         }
         Poll::Ready(Ok(!self.eof))

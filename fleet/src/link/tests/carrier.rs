@@ -1,6 +1,6 @@
 //! Which carrier a host gets, and why: the far command is a script that stands for what may be there.
 use super::*;
-use crate::link::relay::{Admit, Admitting, Code, Grant, Refusal, serve};
+use crate::link::relay::{Admit, Admitting, Code, Explaining, Grant, Refusal, serve};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,17 +38,61 @@ impl Admit for Places {
 
 /// The far side of this build, behind a program that carries its bytes.
 pub(super) async fn today(sshd: &Sshd, not: u16) -> (String, Arc<Places>) {
+    let places = Arc::new(Places { not, asked: AtomicUsize::new(0), over: Default::default() });
+    (far_side(sshd, places.clone()).await, places)
+}
+
+async fn far_side(sshd: &Sshd, admit: Arc<dyn Admit>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let places = Arc::new(Places { not, asked: AtomicUsize::new(0), over: Default::default() });
-    let admit = places.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(serve(stream, admit.clone()));
         }
     });
     let body = format!("echo chatter; exec 3<>/dev/tcp/127.0.0.1/{port}\ncat <&3 & exec cat >&3");
-    (program(sshd, &body), places)
+    program(sshd, &body)
+}
+
+/// A host that knows why its services end without a word.
+struct Knows;
+
+impl Admit for Knows {
+    fn admit(&self, _: SocketAddr) -> Admitting<'_> {
+        Box::pin(std::future::ready(Ok(Box::pin(std::future::pending()) as Grant)))
+    }
+    fn why_ended(&self, endpoint: SocketAddr, client: SocketAddr) -> Explaining<'_> {
+        Box::pin(std::future::ready(Some(format!("nobody is behind {endpoint} for {client}"))))
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_ends_without_a_word_is_explained_and_one_that_spoke_ends_as_ever() {
+    let Some(sshd) = sshd::start(Options::default()) else { return };
+    let command = far_side(&sshd, Arc::new(Knows)).await;
+    let (listener, endpoint) = service().await;
+    let link = sshd.link();
+    for said in [&b""[..], b"a request that nobody reads"] {
+        let mut stream = link.relay(&host(), &sshd.paths(), Some(&command), endpoint, SHORT).await.unwrap();
+        stream.write_all(said).await.unwrap();
+        let (far, client) = listener.accept().await.unwrap();
+        if !said.is_empty() {
+            // Closed with bytes that nobody read, it is reset.
+            far.readable().await.unwrap();
+        }
+        drop(far);
+        let error = stream.read(&mut [0; 8]).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("nobody is behind {endpoint} for {client}"));
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "the way stands");
+    }
+    let mut stream = link.relay(&host(), &sshd.paths(), Some(&command), endpoint, SHORT).await.unwrap();
+    let (mut far, _) = listener.accept().await.unwrap();
+    far.write_all(b"bye").await.unwrap();
+    drop(far);
+    let mut heard = Vec::new();
+    stream.read_to_end(&mut heard).await.unwrap();
+    assert_eq!(heard, b"bye");
+    assert_eq!(road(&link).carrier, "multiplex");
 }
 
 async fn service() -> (TcpListener, SocketAddr) {

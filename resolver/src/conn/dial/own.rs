@@ -51,6 +51,10 @@ impl OwnListeners {
         let frontend = |addr| self.at(addr)?.frontend?.upgrade();
         addr.candidates().into_iter().find_map(frontend).map(|shared| shared.backend.load_full())
     }
+    /// The mesh frontend of this daemon at `addr`.
+    pub(in crate::conn) fn frontend(&self, addr: SocketAddr) -> Option<Arc<Shared>> {
+        self.at(addr)?.frontend?.upgrade()
+    }
     fn at(&self, addr: SocketAddr) -> Option<Own> {
         let own = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let names = [Some(addr), other_half(addr), Some(everywhere(addr))];

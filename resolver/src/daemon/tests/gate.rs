@@ -23,6 +23,8 @@ fn verbs(host: &Host) -> GateVerbs {
         held,
         bulletin,
         holders,
+        own: Default::default(),
+        ledger: Default::default(),
         wake: Arc::new(Notify::new()),
         shelf: stado_fleet::join::Shelf::new(&host.config().fleet.unwrap().home),
         joining: Default::default(),
