@@ -281,8 +281,10 @@ fn a_dead_backend_behind_another_hosts_frontend_is_told_where_it_is_used() {
         );
     };
     told(&mut fleet, &format!("local upstream connect failed: {gone}: Connection refused"));
-    let status = fleet.host("lap").status().1;
-    assert_eq!(status["links"][0]["carrier"], "multiplex", "{status}");
+    let row = fleet.host("lap").status().1["routes"][0].clone();
+    assert!(row["last_success_at"].is_null(), "nothing succeeded: {row}");
+    let carried = || fleet.host("lap").status().1["links"][0]["carrier"] == "multiplex";
+    wait_until("the multiplex is told", PATIENCE, carried);
     let list = fleet.host("desk").home.stado(&["service", "connections", "checkout.db", "--json"]).ok().json();
     assert!(list["ended"][0]["reason"].as_str().unwrap().contains(&gone), "as its publisher has it: {list}");
     dead.stop();

@@ -52,6 +52,8 @@ pub(crate) struct Entry {
     blame: Option<Blame>,
     withdrawal: Arc<Withdrawal>,
     hop: Option<Hop>,
+    /// When another connection had reached the service before this one did.
+    before: i64,
 }
 
 impl Entry {
@@ -107,6 +109,7 @@ impl Entry {
             blame: None,
             withdrawal: slot.withdrawal(),
             hop: None,
+            before: 0,
         })
     }
 
@@ -125,7 +128,7 @@ impl Entry {
             // Its command waits for this word, and nothing else will tell of it.
             self.ledger.inner.traffic.raise();
         } else {
-            self.slot.reached(now);
+            self.before = self.slot.reached(now);
         }
         let note = self.life.opened();
         self.note(note);
@@ -285,6 +288,9 @@ impl Drop for Entry {
         self.note(note);
         let (bytes_up, bytes_down) = self.live.bytes();
         let hop = self.hop.or(self.outcome.is_break().then_some(Hop::Service));
+        if let (Some(Hop::Service), 0, Some(then), false) = (hop, bytes_down, self.live.opened(), self.live.is_probe) {
+            self.slot.was_no_success(then, self.before);
+        }
         let recent = Recent {
             client: self.live.client,
             accepted: self.live.accepted,

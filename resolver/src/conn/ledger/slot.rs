@@ -142,10 +142,18 @@ impl Slot {
         }
     }
 
-    /// A connection has reached its backend.
-    pub(super) fn reached(&self, now: Timestamp) {
+    /// A connection has reached its backend; when the one before did, in microseconds.
+    pub(super) fn reached(&self, now: Timestamp) -> i64 {
         self.opened.fetch_add(1, Ordering::Relaxed);
-        self.reached.store(now.as_microsecond(), Ordering::Relaxed);
+        self.reached.swap(now.as_microsecond(), Ordering::Relaxed)
+    }
+
+    /// The backend that a connection reached at `then` broke it off without a byte: that was no success. `before`: what
+    /// [`Slot::reached`] gave.
+    pub(super) fn was_no_success(&self, then: Timestamp, before: i64) {
+        // A later one's success stays.
+        let _ =
+            self.reached.compare_exchange(then.as_microsecond(), before, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// When one did last.

@@ -381,6 +381,33 @@ async fn a_probe_that_reaches_its_service_is_no_traffic_and_no_success_and_ends_
 }
 
 #[test]
+fn a_service_that_breaks_off_without_a_byte_was_no_success() {
+    let ledger = Ledger::new();
+    let _slot = ledger.slot(&frontend(Some("c")));
+    let connect = |answer: &[u8], hop: Option<Hop>| {
+        let mut entry = enter(&ledger, Some("c"), &fleet_backend(), 9).1.unwrap();
+        entry.opened();
+        if !answer.is_empty() {
+            entry.down(Seen::Bytes(answer));
+        }
+        match hop {
+            Some(Hop::Session) => entry.broke_on_the_way("the SSH session ended"),
+            Some(_) => entry.end(Outcome::ServiceReset("nobody is behind it".into()), Some(Blame::Service)),
+            None => entry.end(Outcome::Done, None),
+        }
+        drop(entry);
+        ledger.snapshot_routes().remove(0).last_success_at
+    };
+    assert_eq!(connect(b"", Some(Hop::Service)), None, "it took the connection, and that was all");
+    let good = connect(b"hello", None);
+    assert!(good.is_some());
+    assert_eq!(connect(b"", Some(Hop::Service)), good, "the last one stays");
+    assert_ne!(connect(b"220 ready", Some(Hop::Service)), good, "it has said something");
+    let good = connect(b"", None);
+    assert_ne!(connect(b"", Some(Hop::Session)), good, "the way broke, and not the service");
+}
+
+#[test]
 fn what_a_route_did_before_this_process_is_kept_until_it_does_something_again() {
     let ledger = Ledger::new();
     let before = stado_fleet::ledger::RouteState {
