@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 /// The next step when nobody is there at all; another cause has another remedy.
 fn how_to_start(cause: &std::io::Error) -> &'static str {
-    use std::io::ErrorKind::{ConnectionRefused, NotFound};
+    use std::io::ErrorKind::{ConnectionRefused, NotFound, TimedOut};
     match cause.kind() {
         NotFound | ConnectionRefused => {
             "; no daemon runs here, start one with `stado resolver serve` or `devmeshd serve`"
         }
+        TimedOut => "; a daemon is there and says nothing: `stado status` tells whether it is stopped, and what to do",
         _ => "",
     }
 }

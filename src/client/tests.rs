@@ -212,10 +212,21 @@ async fn a_creation_whose_answer_was_lost_is_asked_for_again_under_the_same_key(
 }
 
 #[tokio::test]
+async fn a_daemon_that_says_nothing_is_not_called_one_that_is_not_there() {
+    let (_dir, socket) = home();
+    // The system takes connections for it.
+    let _stopped = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let error = Api::new(&socket).with_timeout(Duration::from_millis(50)).health().await.unwrap_err().to_string();
+    assert!(error.contains("; a daemon is there and says nothing: ") && !error.contains("start one"), "{error}");
+}
+
+#[tokio::test]
 async fn a_first_registration_is_tried_once_unless_asked_and_never_again_when_it_cannot_succeed() {
     let (_dir, socket) = home();
     let error = register(options(&socket)).await.unwrap_err();
     assert!(error.to_string().starts_with(&format!("devmesh daemon unreachable at {}: ", socket.display())));
+    let next = "; no daemon runs here, start one with `stado resolver serve` or `devmeshd serve`";
+    assert!(error.to_string().ends_with(next), "{error}");
     let seen = daemon(&socket, |_, _| refused(400, "invalid_name"));
     let options = RegistrationOptions { first_attempt: FirstAttempt::RetryForever, ..options(&socket) };
     let error = register(options).await.unwrap_err();

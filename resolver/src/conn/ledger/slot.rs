@@ -152,8 +152,7 @@ impl Slot {
     /// [`Slot::reached`] gave.
     pub(super) fn was_no_success(&self, then: Timestamp, before: i64) {
         // A later one's success stays.
-        let _ =
-            self.reached.compare_exchange(then.as_microsecond(), before, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.reached.compare_exchange(then.as_microsecond(), before, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// When one did last.

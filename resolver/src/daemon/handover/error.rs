@@ -4,11 +4,19 @@ use stado_fleet::fault::{Blame, Class, Faulty};
 use std::io;
 use std::path::PathBuf;
 
+/// Of a daemon that could not be asked.
+fn what_it_does(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::TimedOut => "it says nothing: `stado status` tells whether it is stopped, and what to do",
+        _ => "it keeps serving",
+    }
+}
+
 /// Why this process does not take over from the running daemon, which keeps serving.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
     /// The socket cannot be asked.
-    #[error("cannot ask the daemon on {} to hand over: {source}; it keeps serving", socket.display())]
+    #[error("cannot ask the daemon on {} to hand over: {source}; {}", socket.display(), what_it_does(source))]
     Unreachable {
         /// Control socket.
         socket: PathBuf,
