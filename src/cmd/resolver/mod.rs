@@ -1,5 +1,6 @@
 //! `stado resolver …`: the daemon of this host, and what it knows.
 mod api_reassign;
+mod belief;
 mod blockers;
 mod ends;
 mod life;

@@ -1,4 +1,5 @@
 //! Which endpoints the directory places on this host, as far as this host knows.
+use super::belief::Belief;
 use super::ends::Ends;
 use crate::client::Api;
 use crate::cmd::fleet::Fleet;
@@ -9,9 +10,7 @@ use stado_fleet::document::{DirectoryService, Registry};
 use stado_fleet::ledger;
 use stado_fleet::link::relay::{Admit, Admitting, Code, Explaining, Grant, Refusal, withdrawn};
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use std::time::Duration;
 
 /// What was read is believed for so long; what it does not place is looked for again at once.
 pub(super) const BELIEVED: Duration = Duration::from_secs(30);
@@ -25,27 +24,19 @@ pub(super) struct Placed {
     fleet: Fleet,
     /// Of the host that asks, where it is known.
     key: Option<String>,
-    held: watch::Sender<Option<Read>>,
+    held: Belief<Directory, String>,
     ends: Ends,
-}
-
-/// What was read, and when.
-#[derive(Clone)]
-struct Read {
-    at: Instant,
-    directory: Arc<Directory>,
 }
 
 impl Placed {
     /// `daemon`: this host's, which knows what became of connections to its frontends.
     pub(super) fn new(fleet: Fleet, key: Option<String>, daemon: Api) -> Self {
-        Self { fleet, key, held: watch::Sender::new(None), ends: Ends::new(daemon) }
+        Self { fleet, key, held: Belief::new(BELIEVED), ends: Ends::new(daemon) }
     }
 
     /// The service of this host's mesh that the directory says is published at `endpoint`.
     fn published(&self, endpoint: SocketAddr) -> Option<String> {
-        let held = self.held.borrow();
-        let directory = &held.as_ref()?.directory;
+        let directory = self.held.last()?;
         let services = directory.registry().directory.as_ref()?.services.values();
         let is_there = |service: &&DirectoryService| {
             let endpoints =
@@ -61,7 +52,7 @@ impl Placed {
         loop {
             tokio::time::sleep(LOOK).await;
             // Streams listen; without any, the next one reads.
-            if self.held.receiver_count() == 0 {
+            if !self.held.is_watched() {
                 continue;
             }
             let paths = self.fleet.host.published.clone();
@@ -74,36 +65,29 @@ impl Placed {
                 continue;
             }
             // What cannot be read now is read at the next look.
-            if let Ok(directory) = self.read().await {
-                self.held.send_replace(Some(Read { at: Instant::now(), directory }));
+            if self.held.renew(self.read()).await.is_ok() {
                 known = now;
             }
         }
     }
 
     async fn judge(&self, endpoint: SocketAddr) -> Result<Lent, Refusal> {
-        let held = self.held.borrow().clone().filter(|read| read.at.elapsed() < BELIEVED);
-        if let Some(Ok(lent)) = held.map(|read| lend(&read.directory, self.key.as_deref(), endpoint)) {
-            return Ok(lent);
-        }
-        let directory = self.read().await.map_err(|why| Refusal::new(Code::NotPlaced, why))?;
-        let lent = lend(&directory, self.key.as_deref(), endpoint);
-        self.held.send_replace(Some(Read { at: Instant::now(), directory }));
-        lent
+        let lends = |directory: &Directory| lend(directory, self.key.as_deref(), endpoint);
+        let read = self.held.get(|held| lends(held).is_ok(), self.read()).await;
+        lends(&*read.map_err(|why| Refusal::new(Code::NotPlaced, why))?)
     }
 
     fn grant(&self, lent: Lent) -> Grant {
-        let (held, key) = (self.held.subscribe(), self.key.clone());
+        let (held, key) = (self.held.watch(), self.key.clone());
         Box::pin(async move {
-            let why =
-                withdrawn(held, |read| still(read.as_ref().map(|read| &*read.directory), key.as_deref(), &lent)).await;
+            let why = withdrawn(held, |read| still(read.as_ref().map(|read| &*read.what), key.as_deref(), &lent)).await;
             let (service, host) = (lent.service(), lent.host());
             tracing::info!(target: "stado::fleet", "stado relay: a stream of {host} to {service} was ended: {why}");
         })
     }
 
     /// This host's own store when it is the authority, else its copy.
-    async fn read(&self) -> Result<Arc<Directory>, String> {
+    async fn read(&self) -> Result<Directory, String> {
         let fleet = &self.fleet;
         let me = |registry: &Registry| fleet.host.target.clone().or_else(|| fleet.me(registry).ok().flatten());
         let here = authority::here(&me, &fleet.store, &fleet.last_good).await.map_err(|error| error.to_string())?;
@@ -116,7 +100,7 @@ impl Placed {
         let host = me(&registry).ok_or_else(|| {
             format!("no target of the registry is this host (\"{}\"), so nothing is placed here", fleet.host.hostname)
         })?;
-        Ok(Arc::new(Directory::build(registry, host)))
+        Ok(Directory::build(registry, host))
     }
 }
 
