@@ -33,19 +33,23 @@ use std::time::Duration;
 use way::{Kind, Way};
 use work::Work;
 
-const USAGE: &str = "relay [--rounds N] [--mib MIB] [--only near|far] [--table FILE], or relay --soak SECONDS";
+const USAGE: &str = "relay [--rounds N] [--mib MIB] [--only near|far] [--way WORD] [--work WORD] [--table FILE], or relay --soak SECONDS";
 
 struct Options {
     rounds: usize,
     mib: u64,
     only: Option<String>,
+    /// Ways whose names have one of these words in them (`ssh -N+gate`), and work whose name has this one; all without.
+    way: String,
+    work: String,
     table: Option<PathBuf>,
     soak: Option<u64>,
 }
 
 impl Options {
     fn parse() -> Self {
-        let mut options = Self { rounds: 3, mib: 256, only: None, table: None, soak: None };
+        let mut options =
+            Self { rounds: 3, mib: 256, only: None, way: String::new(), work: String::new(), table: None, soak: None };
         let mut rest = std::env::args().skip(1).filter(|argument| argument != "--bench");
         while let Some(flag) = rest.next() {
             let value = rest.next().unwrap_or_else(|| panic!("{flag} needs a value\n{USAGE}"));
@@ -53,6 +57,8 @@ impl Options {
                 "--rounds" => options.rounds = value.parse().expect(USAGE),
                 "--mib" => options.mib = value.parse().expect(USAGE),
                 "--only" => options.only = Some(value),
+                "--way" => options.way = value,
+                "--work" => options.work = value,
                 "--soak" => options.soak = Some(value.parse().expect(USAGE)),
                 "--table" => options.table = Some(value.into()),
                 other => panic!("no option {other}\n{USAGE}"),
@@ -80,13 +86,15 @@ fn main() {
     let service = service::start();
     let mut results = Results::default();
     let wants = |what: &str| options.only.as_deref().is_none_or(|only| only == what);
+    let kinds = || Kind::ALL.into_iter().filter(|kind| options.way.split('+').any(|word| kind.name().contains(word)));
     // One distance after the other, so that few daemons stand idle beside what is measured.
     if wants("near") {
-        let ways = Kind::ALL.map(|kind| Way::start(kind, service, None));
+        let ways: Vec<Way> = kinds().map(|kind| Way::start(kind, service, None)).collect();
         rounds(&ways, work::NEAR, &options, &mut results);
     }
     if wants("far") {
-        let ways = Kind::ALL.map(|kind| Way::start(kind, service, Some(Duration::from_millis(10))));
+        let far = Some(Duration::from_millis(10));
+        let ways: Vec<Way> = kinds().map(|kind| Way::start(kind, service, far)).collect();
         rounds(&ways, work::FAR, &options, &mut results);
     }
     let page = table::render(&results, options.rounds, options.mib, &[load, usage::load_average()]);
@@ -99,7 +107,7 @@ fn main() {
 /// The ways take turns, each round beginning with another one, so that what else the machine does hits all of them.
 fn rounds(ways: &[Way], works: &[Work], options: &Options, results: &mut Results) {
     for round in 0..options.rounds {
-        for work in works.iter().filter(|work| round == 0 || !work.once) {
+        for work in works.iter().filter(|work| work.name.contains(&options.work) && (round == 0 || !work.once)) {
             for turn in 0..ways.len() {
                 let way = &ways[(turn + round) % ways.len()];
                 eprintln!("round {} of {}: {}, {}", round + 1, options.rounds, way.kind.name(), work.name);

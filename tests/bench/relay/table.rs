@@ -23,7 +23,8 @@ pub fn render(results: &Results, rounds: usize, mib: u64, load: &[String; 2]) ->
     );
     writeln!(page, "| | {} |", Kind::ALL.map(Kind::name).join(" | ")).unwrap();
     writeln!(page, "|---|{}", "---|".repeat(Kind::ALL.len())).unwrap();
-    for line in Line::ALL.into_iter().filter(|line| results.median(*line, Kind::Openssh).is_some()) {
+    for line in Line::ALL.into_iter().filter(|line| Kind::ALL.iter().any(|kind| results.median(*line, *kind).is_some()))
+    {
         let cells = Kind::ALL.map(|kind| cell(results, line, kind));
         writeln!(page, "| {} | {} |", line.label(), cells.join(" | ")).unwrap();
     }
