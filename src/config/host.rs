@@ -179,6 +179,7 @@ fn link(env: &Env, home: &Path, stado_home: &Path, user: &str) -> Result<LinkCon
         known_hosts: vec![home.join(".ssh/known_hosts"), stado_home.join("known_hosts")],
         ssh_config: ssh_config(env, home)?,
         timing: Timing::default(),
+        threads: None,
     })
 }
 

@@ -205,6 +205,7 @@ impl Joiner {
             known_hosts: vec![self.home.join("known_hosts")],
             ssh_config: None,
             timing: self.timing.clone(),
+            threads: None,
         })
     }
 }

@@ -1,4 +1,5 @@
 //! Where keys and host keys come from, and how long each stage may take.
+use super::threads::Threads;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ pub struct LinkConfig {
     pub ssh_config: Option<SshConfigFile>,
     /// Deadlines per stage; defaults of `ssh-relay.md` §3.7.
     pub timing: Timing,
+    /// Threads that the sessions are spread over, all of a host on one; without them a session lives in the runtime that asks
+    /// for it first.
+    pub threads: Option<Threads>,
 }
 
 /// Where the account's ssh_config is.

@@ -32,6 +32,7 @@ mod standing;
 mod stream;
 #[cfg(test)]
 mod tests;
+pub mod threads;
 mod transport;
 mod wake;
 
@@ -51,6 +52,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 /// What a command said.
@@ -93,6 +95,12 @@ impl Link {
     /// Makes an empty pool; nothing is read or opened yet.
     pub fn new(config: LinkConfig) -> Self {
         Self { pool: Pool::new(config), roads: Arc::default() }
+    }
+
+    /// Where the sessions to `host` live, when they have threads of their own: what is copied to and from their streams there
+    /// wakes no other thread.
+    pub fn runtime(&self, host: &TargetName) -> Option<Handle> {
+        self.pool.runtime(host)
     }
 
     /// Runs a command on the first path that answers, on a session of its own kind (not shared with relays). A command

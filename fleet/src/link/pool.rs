@@ -7,6 +7,7 @@ use super::keep;
 use super::paths;
 use super::session::{Seat, Session};
 use super::standing::Standing;
+use super::threads::Threads;
 use crate::fault::Class;
 use crate::name::{ConnectionPath, SshDestination, TargetName};
 use std::collections::HashMap;
@@ -14,7 +15,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
 
 /// Handshakes in flight in this process, and how long one counts: one that computes takes milliseconds, one that waits
 /// for a silent host must not keep others out.
@@ -122,7 +125,8 @@ impl Pool {
         let (tell, opening) = watch::channel(None);
         slots.insert(key.clone(), Slot::Opening(opening.clone()));
         let (pool, key) = (self.clone(), key.clone());
-        tokio::spawn(async move {
+        // Whatever russh and the session start from within comes to live there too.
+        self.spawn(&key.host.clone(), async move {
             let outcome = pool.establish(&key).await;
             pool.settle(&key, &outcome);
             let _ = tell.send(Some(outcome));
@@ -193,7 +197,30 @@ impl Pool {
     /// How `host` stands.
     pub(super) fn host(&self, host: &TargetName) -> Arc<Standing> {
         let mut hosts = lock(&self.hosts);
-        hosts.entry(host.clone()).or_insert_with(|| Arc::new(Standing::new())).clone()
+        if let Some(known) = hosts.get(host) {
+            return known.clone();
+        }
+        let new = Arc::new(Standing::new(self.config.threads.as_ref().map_or(0, Threads::turn)));
+        hosts.insert(host.clone(), new.clone());
+        new
+    }
+
+    /// Where the sessions to `host` live, when they have threads of their own.
+    pub(super) fn runtime(&self, host: &TargetName) -> Option<Handle> {
+        let threads = self.config.threads.as_ref()?;
+        threads.of(self.host(host).thread)
+    }
+
+    /// Starts what belongs to a session of `host` where its sessions live.
+    pub(super) fn spawn<T: Send + 'static>(
+        &self,
+        host: &TargetName,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        match self.runtime(host) {
+            Some(runtime) => runtime.spawn(work),
+            None => tokio::spawn(work),
+        }
     }
 
     /// Nobody got a session to `host` in time.

@@ -170,7 +170,7 @@ impl Road {
 
     fn decide(self: &Arc<Self>, pool: &Arc<Pool>) -> Deciding {
         let (key, pool, road) = (self.key.clone(), pool.clone(), Arc::downgrade(self));
-        let task = tokio::spawn(async move {
+        let task = pool.clone().spawn(&self.key.host, async move {
             let made = ask(&key, &pool).await;
             match &made {
                 Ok(Choice::Multiplex(multiplex)) => {

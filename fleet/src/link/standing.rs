@@ -15,6 +15,8 @@ const CAP: Duration = Duration::from_secs(5);
 /// One host of the pool.
 #[derive(Debug)]
 pub(super) struct Standing {
+    /// Which of the threads its sessions live on.
+    pub(super) thread: usize,
     /// One handshake at a time.
     pub(super) turn: Semaphore,
     inner: Mutex<Inner>,
@@ -37,8 +39,8 @@ struct Detour {
 }
 
 impl Standing {
-    pub(super) fn new() -> Self {
-        Self { turn: Semaphore::new(1), inner: Mutex::default() }
+    pub(super) fn new(thread: usize) -> Self {
+        Self { thread, turn: Semaphore::new(1), inner: Mutex::default() }
     }
 
     /// Waits until the next attempt is due.
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn only_what_reached_the_host_delays_the_next_attempt_and_only_stability_clears_it() {
-        let (standing, now) = (Standing::new(), Instant::now());
+        let (standing, now) = (Standing::new(0), Instant::now());
         let at = |stage| LinkError::new(stage, Class::InfraDown, "down");
         standing.failed(&at(Stage::Connect), now, 1.0);
         assert_eq!(lock(&standing.inner).not_before, None);

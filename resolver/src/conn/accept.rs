@@ -146,8 +146,9 @@ fn take(client: TcpStream, claim: Claim, peer: SocketAddr, shared: &Arc<Shared>,
     let backend = shared.backend.load_full();
     let Some(entry) = walk::admit(&client, peer, &backend, shared) else { return };
     let far = matches!(&*backend, Backend::Fleet(route) if !route.local);
-    let lane = if far { None } else { shared.context.lanes.least(near) };
-    let (runtime, place) = lane.map_or((&shared.home, None), |(runtime, place)| (runtime, Some(place)));
+    let (lane, beside) = if far { (None, shared.beside(&backend)) } else { (shared.context.lanes.least(near), None) };
+    let home = beside.as_ref().unwrap_or(&shared.home);
+    let (runtime, place) = lane.map_or((home, None), |(runtime, place)| (runtime, Some(place)));
     let connection = walk::connection(client, backend, entry, claim, place, Arc::clone(shared));
     shared.connections.spawn_on(connection, runtime);
 }

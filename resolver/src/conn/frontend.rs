@@ -23,8 +23,13 @@ impl Frontend {
         shared.context.own.enter_frontend(&shared);
         // Here and not on the lane: a hand-over a moment later must find them.
         let listeners = bound.listeners.drain(..).filter_map(|bound| listener::unwatched(bound, &shared)).collect();
-        let (runtime, lane) =
-            shared.context.lanes.next().map_or_else(|| (Handle::current(), None), |(runtime, n)| (runtime, Some(n)));
+        // What is accepted where it is carried wakes no other thread.
+        let (runtime, lane) = match shared.beside(&shared.backend.load()) {
+            Some(beside) => (beside, None),
+            None => {
+                shared.context.lanes.next().map_or_else(|| (Handle::current(), None), |(runtime, n)| (runtime, Some(n)))
+            }
+        };
         let accepting = runtime.spawn(accept::run(bound, listeners, Arc::clone(&shared), lane));
         Self { shared, accepting: Some(accepting) }
     }

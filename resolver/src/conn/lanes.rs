@@ -2,16 +2,15 @@
 //!
 //! A connection stays on the lane that it was given at accept, so its two sockets are watched by one poll of the kernel, and
 //! no lock is shared with other lanes while bytes move. Streams to other hosts are carried beside their SSH session instead,
-//! on the runtime that the frontend was started in.
+//! on the thread where that lives.
+use stado_fleet::link::threads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// More threads than this only cost.
-const MOST: usize = 16;
 /// A lane may carry this part more than the one with the fewest.
 const SLACK: usize = 4;
 /// How often a lane's clock rings while it carries connections. A timer that is set for later than the next ring needs no
@@ -46,7 +45,7 @@ impl Lanes {
     /// Starts up to `count` lanes. Where no thread can be had there are fewer, or none.
     fn new(count: usize) -> Self {
         let stop = CancellationToken::new();
-        let lanes = (0..count.min(MOST)).map_while(|n| Lane::start(n, stop.clone())).collect();
+        let lanes = (0..count.min(threads::MOST)).map_while(|n| Lane::start(n, stop.clone())).collect();
         Self(Arc::new(Inner { lanes, turn: AtomicUsize::new(0), _stop: stop.drop_guard() }))
     }
 
@@ -72,13 +71,10 @@ impl Lanes {
 
 impl Lane {
     fn start(n: usize, stop: CancellationToken) -> Option<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build().ok()?;
-        let handle = runtime.handle().clone();
-        let thread = std::thread::Builder::new().name(format!("stado-lane-{n}"));
+        let runtime = threads::start(format!("stado-lane-{n}"), stop)?;
         let (carried, busy) = (Arc::<AtomicUsize>::default(), Arc::<Notify>::default());
         runtime.spawn(clock(Arc::clone(&carried), Arc::clone(&busy)));
-        thread.spawn(move || runtime.block_on(stop.cancelled())).ok()?;
-        Some(Self { runtime: handle, carried, busy })
+        Some(Self { runtime, carried, busy })
     }
 }
 

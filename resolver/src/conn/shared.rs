@@ -25,7 +25,8 @@ pub(super) struct Shared {
     pub(super) connections: TaskTracker,
     pub(super) stop: CancellationToken,
     pub(super) cut: Cut,
-    /// Where the frontend was started: streams to other hosts are carried there.
+    /// Where the frontend was started: streams to other hosts are carried there, unless their sessions have threads of their
+    /// own.
     pub(super) home: Handle,
     missing_half: Mutex<Option<String>>,
     /// The listeners, while they are open.
@@ -62,6 +63,13 @@ impl Shared {
             answered_last: &self.answered_last,
             own: &self.context.own,
             dialer: &*self.context.dialer,
+        }
+    }
+    /// The thread where the sessions to a backend on another host live, when they have one of their own.
+    pub(super) fn beside(&self, backend: &Backend) -> Option<Handle> {
+        match backend {
+            Backend::Fleet(route) if !route.local => self.context.dialer.runtime(route),
+            _ => None,
         }
     }
     pub(super) fn set_missing_half(&self, clause: Option<String>) {

@@ -32,7 +32,8 @@ use stado_fleet::forwards::Forwards;
 use stado_fleet::join::Shelf;
 use stado_fleet::last_good::LastGood;
 use stado_fleet::ledger::PublishedPaths;
-use stado_fleet::link::Link;
+use stado_fleet::link::threads::Threads;
+use stado_fleet::link::{Link, LinkConfig};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -106,16 +107,17 @@ impl Prepared {
         // Before anything of this process is written there.
         LastGood::new(config.home.join("cache")).sweep();
         Forwards::new(&config.forwards_dir).sweep();
-        let link = Link::new(config.link.clone());
-        Ok(Self::with(config, Publishing::Here(publisher), link))
+        Ok(Self::with(config, Publishing::Here(publisher)))
     }
 
     /// Goes on with the lock of process `pid`, which publishes until the loop runs here.
     pub(super) fn take_up(config: &FleetConfig, ledger: Ledger, lock: Lock, pid: u32) -> Self {
-        Self::with(config, Publishing::There { lock, pid, ledger }, Link::new(config.link.clone()))
+        Self::with(config, Publishing::There { lock, pid, ledger })
     }
 
-    fn with(config: &FleetConfig, publishing: Publishing, link: Link) -> Self {
+    fn with(config: &FleetConfig, publishing: Publishing) -> Self {
+        let threads = Some(Threads::for_each_processor("stado-road"));
+        let link = Link::new(LinkConfig { threads, ..config.link.clone() });
         let (tell, elsewhere) = watch::channel(Elsewhere::default());
         let (holds, held) = watch::channel(None);
         let (reports, reported) = watch::channel(None);

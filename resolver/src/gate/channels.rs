@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,6 +36,8 @@ pub(super) struct Client {
     pub(super) peer: SocketAddr,
     /// The gate waits for these when it closes.
     tasks: TaskTracker,
+    /// Where verbs run.
+    home: Handle,
     commands: AtomicUsize,
     relays: AtomicUsize,
     /// Channels that stay for as long as the session does and carry nothing by themselves: a multiplex, a watch.
@@ -52,12 +55,12 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(peer: SocketAddr, tasks: TaskTracker) -> Arc<Self> {
+    pub(super) fn new(peer: SocketAddr, tasks: TaskTracker, home: Handle) -> Arc<Self> {
         let zero = || AtomicUsize::new(0);
         let (commands, relays, closes, standing, streams) = (zero(), zero(), zero(), zero(), zero());
         let (held, gone, changed) = (AtomicBool::new(false), CancellationToken::new(), tokio::sync::Notify::new());
         let window = AtomicU32::new(0);
-        Arc::new(Self { peer, tasks, commands, relays, standing, streams, held, closes, window, gone, changed })
+        Arc::new(Self { peer, tasks, home, commands, relays, standing, streams, held, closes, window, gone, changed })
     }
 
     /// Commands that run now.
@@ -218,7 +221,8 @@ pub(super) fn multiplex(channel: Channel<Msg>, permits: Permits, client: Arc<Cli
 
 /// Tells the versions of the store on `channel` until the client leaves.
 pub(super) fn watch(channel: Channel<Msg>, verbs: Arc<dyn Verbs>, client: Arc<Client>) {
-    client.tasks.clone().spawn(async move {
+    let (tasks, home) = (client.tasks.clone(), client.home.clone());
+    let work = async move {
         let gone = client.gone.clone();
         let _standing = Also::standing(client.clone());
         let stream = ChannelStream::new(channel, Counted::new(client, false));
@@ -226,12 +230,14 @@ pub(super) fn watch(channel: Channel<Msg>, verbs: Arc<dyn Verbs>, client: Arc<Cl
             () = verbs.watch(stream) => {}
             () = gone.cancelled() => {}
         }
-    });
+    };
+    tasks.spawn_on(work, &home);
 }
 
 /// Runs a verb and sends what it said.
 pub(super) fn run(channel: Channel<Msg>, (verb, caller): (Verb, Caller), verbs: Arc<dyn Verbs>, client: Arc<Client>) {
-    client.tasks.clone().spawn(async move {
+    let (tasks, home) = (client.tasks.clone(), client.home.clone());
+    let work = async move {
         let counted = Counted::new(client, false);
         let (mut reader, writer) = channel.split();
         let output = match input(&mut reader, most(verb.kind)).await {
@@ -246,7 +252,8 @@ pub(super) fn run(channel: Channel<Msg>, (verb, caller): (Verb, Caller), verbs: 
         };
         answer(reader, &writer, output).await;
         counted.closed_first();
-    });
+    };
+    tasks.spawn_on(work, &home);
 }
 
 /// Answers a command that is not run.

@@ -5,11 +5,13 @@ use super::keys::Keys;
 use super::strangers::{Stranger, Strangers};
 use super::{Came, Config, GateError, Shared, Verbs, host_key};
 use russh::server::RunningSession;
+use stado_fleet::link::threads::Threads;
 use std::borrow::Cow;
 use std::net::{Shutdown, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -70,6 +72,8 @@ impl Gate {
             stop: gate.stop.clone(),
             leave: gate.leave.clone(),
             tasks: gate.tasks.clone(),
+            home: Handle::current(),
+            threads: Threads::for_each_processor("stado-gate"),
         };
         // Beside the tasks that are waited for: it ends with the gate.
         tokio::spawn(server.serve(listener));
@@ -147,6 +151,10 @@ struct Server {
     stop: CancellationToken,
     leave: CancellationToken,
     tasks: TaskTracker,
+    /// Where the gate was started: what verbs have to compute must hold up no stream.
+    home: Handle,
+    /// Each session lives on one of these, with its streams.
+    threads: Threads,
 }
 
 impl Server {
@@ -176,11 +184,16 @@ impl Server {
     fn admit(&self, stream: TcpStream, peer: SocketAddr) {
         let stranger = self.strangers.enter(peer.ip().to_canonical());
         let server = self.clone();
-        self.tasks.spawn(async move {
+        let runtime = self.threads.of(self.threads.turn()).unwrap_or_else(|| self.home.clone());
+        // One that cannot be watched elsewhere is out of memory: it is cut.
+        let Ok(stream) = stream.into_std() else { return };
+        let life = async move {
+            let Ok(stream) = TcpStream::from_std(stream) else { return };
             if let Some(connection) = server.meet(stream, peer, stranger).await {
                 connection.live(&server).await;
             }
-        });
+        };
+        self.tasks.spawn_on(life, &runtime);
     }
 
     /// Authenticates, unless its place is needed before that.
@@ -196,7 +209,7 @@ impl Server {
         let until = Instant::now() + HANDSHAKE;
         let socket = tune(&stream)?;
         let cut = Cut { socket };
-        let client = Client::new(peer, self.tasks.clone());
+        let client = Client::new(peer, self.tasks.clone(), self.home.clone());
         let (tell, mut key) = watch::channel(None);
         let admission = Admission::new(self.shared.clone(), client.clone(), tell);
         let starting = russh::server::run_stream(self.config.clone(), stream, admission);

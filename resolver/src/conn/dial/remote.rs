@@ -5,6 +5,7 @@ use stado_fleet::fault::Class;
 use stado_fleet::link::{Link, LinkError, RemoteStream, Stage};
 use std::pin::Pin;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 /// What [`Dialer::open`] returns.
@@ -14,6 +15,11 @@ pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Pin<Box<dyn RemoteStre
 pub trait Dialer: Send + Sync + std::fmt::Debug {
     /// Opens `route` within `budget`.
     fn open<'a>(&'a self, route: &'a Route, budget: Duration) -> Opening<'a>;
+
+    /// Where the streams of `route` are best copied, when that is not where their frontend was started.
+    fn runtime(&self, _route: &Route) -> Option<Handle> {
+        None
+    }
 }
 
 /// The link's own end of the budget comes first: it knows why.
@@ -36,6 +42,10 @@ impl Dialer for Link {
             }
             Err(refused.unwrap_or_else(|| no_way("the route names no endpoint")))
         })
+    }
+
+    fn runtime(&self, route: &Route) -> Option<Handle> {
+        Self::runtime(self, &route.active_host)
     }
 }
 
