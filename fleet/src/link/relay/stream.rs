@@ -71,7 +71,12 @@ impl AsyncRead for MuxStream {
         loop {
             let n = self.piece.len().min(buf.remaining());
             buf.put_slice(self.piece.get(..n).unwrap_or_default());
-            self.piece.advance(n);
+            if n == self.piece.len() {
+                // What is read to its end would hold on to the memory that came with it.
+                self.piece = Bytes::new();
+            } else {
+                self.piece.advance(n);
+            }
             // What else is there already fills the buffer; an error or the end is for the next read.
             if buf.remaining() == 0 || !matches!(self.poll_piece(cx), Poll::Ready(Ok(true))) {
                 break;
