@@ -1,6 +1,7 @@
 //! A stream over an SSH channel of either side. The channel is always drained: an unread one stops its whole session
 //! (`ssh-relay.md` §2 and §3.5).
 use super::pipe::{End, Pipe};
+use bytes::Bytes;
 use russh::{Channel, ChannelId, ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use std::io;
 use std::pin::Pin;
@@ -9,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::timeout;
+use tokio_util::sync::ReusableBoxFuture;
 
 /// Past this much unread data the channel is left unread, if it is alone on its session.
 const HIGH: usize = 4 << 20;
@@ -41,7 +43,7 @@ pub trait Carrier: Send + Sync + 'static {
 /// an end of stream, which is how SSH can say "reset".
 pub struct ChannelStream {
     pipe: Arc<Pipe>,
-    writer: Pin<Box<dyn AsyncWrite + Send>>,
+    outbox: Outbox,
     sent_eof: bool,
 }
 
@@ -74,9 +76,35 @@ impl ChannelStream {
     {
         let (reader, writer) = channel.split();
         let pipe = Arc::new(Pipe::default());
-        let stream = Self { pipe: pipe.clone(), writer: Box::pin(writer.make_writer()), sent_eof: false };
+        let writer = Arc::new(writer);
+        let stream = Self { pipe: pipe.clone(), outbox: Outbox::new(writer.clone()), sent_eof: false };
         tokio::spawn(drain(reader, writer, pipe, carrier, bound));
         stream
+    }
+
+    /// As [`AsyncWrite::poll_write`], of bytes that need not be copied; taken as a whole or not at all. No more than [`CHUNK`].
+    pub(super) fn poll_packet(&mut self, cx: &mut Context<'_>, take: impl FnOnce() -> Bytes) -> Poll<io::Result<()>> {
+        self.pipe.writable(cx)?;
+        ready!(self.poll_sent(cx))?;
+        self.outbox.put(Letter::Data(take()));
+        // On its way now, also if nobody flushes; what it comes to is told by the next call.
+        match self.poll_sent(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Waits until the session has what was written.
+    fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match ready!(self.outbox.poll_empty(cx)) {
+            true => Poll::Ready(Ok(())),
+            // The session's end may be seen here before the draining task has told its reason.
+            false => Poll::Ready(Err(self
+                .pipe
+                .writable(cx)
+                .err()
+                .unwrap_or_else(|| io::Error::new(io::ErrorKind::ConnectionAborted, "the SSH session ended")))),
+        }
     }
 
     /// What a command that ended said of it: standard error and exit status, in brackets; empty when it said nothing.
@@ -103,30 +131,90 @@ impl AsyncWrite for ChannelStream {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        self.pipe.writable(cx)?;
-        match ready!(self.writer.as_mut().poll_write(cx, buf.get(..CHUNK).unwrap_or(buf))) {
-            Ok(n) => Poll::Ready(Ok(n)),
-            // The session's end may be seen here before the draining task has told its reason.
-            Err(_) => Poll::Ready(Err(self
-                .pipe
-                .writable(cx)
-                .err()
-                .unwrap_or_else(|| io::Error::new(io::ErrorKind::ConnectionAborted, "the SSH session ended")))),
-        }
+        let part = buf.get(..CHUNK).unwrap_or(buf);
+        ready!(self.poll_packet(cx, || Bytes::copy_from_slice(part)))?;
+        Poll::Ready(Ok(part.len()))
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_sent(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.sent_eof || self.pipe.writable(cx).is_err() {
             return Poll::Ready(Ok(()));
         }
-        ready!(self.writer.as_mut().poll_shutdown(cx))?;
+        ready!(self.poll_sent(cx))?;
+        if !self.outbox.closed {
+            self.outbox.put(Letter::Eof);
+            ready!(self.poll_sent(cx))?;
+        }
         self.sent_eof = true;
         self.pipe.sent_eof();
         Poll::Ready(Ok(()))
+    }
+}
+
+/// What is handed to the session's task.
+enum Letter {
+    Data(Bytes),
+    Eof,
+}
+
+type Handing = ReusableBoxFuture<'static, bool>;
+type Start = Box<dyn Fn(&mut Handing, Letter) + Send + Sync>;
+
+/// Hands one letter after the other to the session's task, in memory that is used again.
+struct Outbox {
+    start: Start,
+    handing: Handing,
+    busy: bool,
+    /// The end was put in.
+    closed: bool,
+}
+
+impl Outbox {
+    fn new<S>(writer: Arc<ChannelWriteHalf<S>>) -> Self
+    where
+        S: From<(ChannelId, ChannelMsg)> + Send + Sync + 'static,
+    {
+        let hand = move |letter| {
+            let writer = writer.clone();
+            async move {
+                let handed = match letter {
+                    Letter::Data(data) => writer.data_bytes(data).await,
+                    Letter::Eof => writer.eof().await,
+                };
+                handed.is_ok()
+            }
+        };
+        Self::of(hand)
+    }
+
+    fn of<F>(hand: impl Fn(Letter) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        let handing = ReusableBoxFuture::new(hand(Letter::Data(Bytes::new())));
+        let start = move |handing: &mut Handing, letter| handing.set(hand(letter));
+        Self { start: Box::new(start), handing, busy: false, closed: false }
+    }
+
+    /// Only when [`Outbox::poll_empty`] was ready.
+    fn put(&mut self, letter: Letter) {
+        self.closed |= matches!(letter, Letter::Eof);
+        (self.start)(&mut self.handing, letter);
+        self.busy = true;
+    }
+
+    /// Ready once the session's task has all; `false` when there is no session any more.
+    fn poll_empty(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        if self.busy {
+            let handed = ready!(self.handing.poll(cx));
+            self.busy = false;
+            return Poll::Ready(handed);
+        }
+        Poll::Ready(true)
     }
 }
 
@@ -140,7 +228,7 @@ enum Drained {
 
 async fn drain<S>(
     mut reader: ChannelReadHalf,
-    writer: ChannelWriteHalf<S>,
+    writer: Arc<ChannelWriteHalf<S>>,
     pipe: Arc<Pipe>,
     carrier: impl Carrier,
     bound: usize,

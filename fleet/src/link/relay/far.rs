@@ -1,6 +1,6 @@
 //! The far side: judges, dials and copies, one task per stream.
 use super::copy;
-use super::gather::Gather;
+use super::gather::{Gather, Packets};
 use super::grant::Grant;
 use super::preamble;
 use super::refusal::{Code, Refusal};
@@ -15,7 +15,6 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -55,7 +54,7 @@ pub trait Admit: Send + Sync + 'static {
 /// The preamble was not answered, or what came is no multiplex.
 pub async fn serve<S>(mut io: S, admit: Arc<dyn Admit>) -> io::Result<()>
 where
-    S: AsyncRead + AsyncWrite + Send + Unpin,
+    S: Packets,
 {
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the preamble was not answered");
     timeout(PREAMBLE, preamble::far(&mut io)).await.map_err(late)??;
@@ -75,7 +74,7 @@ where
 
 async fn accept<S>(mut connection: Connection<Gather<S>, Bytes>, admit: Arc<dyn Admit>) -> io::Result<()>
 where
-    S: AsyncRead + AsyncWrite + Send + Unpin,
+    S: Packets,
 {
     let mut meter = Meter::new(connection.ping_pong());
     let mut again = tokio::time::interval(rtt::BETWEEN);

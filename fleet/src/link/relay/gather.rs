@@ -1,4 +1,5 @@
 //! Gathers what h2 writes in pieces (the 9 bytes of a header, then the data) into whole packets.
+use crate::link::stream::ChannelStream;
 use bytes::{Buf, BytesMut};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,6 +10,28 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// One SSH packet.
 const PACKET: usize = 32 * 1024;
+
+/// What a multiplex runs over.
+pub trait Packets: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Writes some of `waiting` and takes it out.
+    fn poll_packet(mut self: Pin<&mut Self>, cx: &mut Context<'_>, waiting: &mut BytesMut) -> Poll<io::Result<()>> {
+        let n = ready!(self.as_mut().poll_write(cx, waiting))?;
+        if n == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        waiting.advance(n);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The standard input and output of a command.
+impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Packets for tokio::io::Join<R, W> {}
+
+impl Packets for ChannelStream {
+    fn poll_packet(self: Pin<&mut Self>, cx: &mut Context<'_>, waiting: &mut BytesMut) -> Poll<io::Result<()>> {
+        self.get_mut().poll_packet(cx, || waiting.split().freeze())
+    }
+}
 
 /// A stream whose writes wait for a full packet or a flush.
 #[derive(Debug)]
@@ -29,15 +52,11 @@ impl<S> Gather<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> Gather<S> {
+impl<S: Packets> Gather<S> {
     /// Writes until no more than `rest` bytes wait.
     fn poll_down_to(&mut self, cx: &mut Context<'_>, rest: usize) -> Poll<io::Result<()>> {
         while self.waiting.len() > rest {
-            let n = ready!(Pin::new(&mut self.inner).poll_write(cx, &self.waiting))?;
-            if n == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.waiting.advance(n);
+            ready!(Pin::new(&mut self.inner).poll_packet(cx, &mut self.waiting))?;
         }
         Poll::Ready(Ok(()))
     }
@@ -52,7 +71,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gather<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Gather<S> {
+impl<S: Packets> AsyncWrite for Gather<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[IoSlice::new(buf)])
     }
@@ -65,6 +84,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gather<S> {
         if self.waiting.len() >= PACKET {
             ready!(self.poll_down_to(cx, 0))?;
         }
+        let all = bufs.iter().map(|buf| buf.len()).sum::<usize>();
+        let room = PACKET.saturating_sub(self.waiting.len());
+        self.waiting.reserve(all.min(room));
         let mut taken = 0;
         for buf in bufs {
             let room = PACKET.saturating_sub(self.waiting.len());
@@ -102,6 +124,12 @@ mod tests {
     /// Remembers each write.
     #[derive(Default)]
     struct Writes(Vec<Vec<u8>>);
+    impl Packets for Writes {}
+    impl AsyncRead for Writes {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
     impl AsyncWrite for Writes {
         fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
             self.0.push(buf.to_vec());

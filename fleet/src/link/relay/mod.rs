@@ -14,6 +14,7 @@ mod rtt;
 mod stream;
 
 pub use far::{Admit, Admitting, Explaining, serve};
+pub use gather::Packets;
 pub use grant::{Grant, withdrawn};
 pub use refusal::{Code, Refusal};
 

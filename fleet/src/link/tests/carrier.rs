@@ -1,11 +1,13 @@
 //! Which carrier a host gets, and why: the far command is a script that stands for what may be there.
 use super::*;
-use crate::link::relay::{Admit, Admitting, Code, Explaining, Grant, Refusal, serve};
+use crate::link::relay::{Admit, Admitting, Code, Explaining, Grant, Packets, Refusal, serve};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+
+impl Packets for TcpStream {}
 
 /// A program on the far side.
 pub(super) fn program(sshd: &Sshd, body: &str) -> String {
