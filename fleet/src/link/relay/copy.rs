@@ -1,5 +1,6 @@
 //! Between a stream of the multiplex and the service's socket. Half-closes and resets are passed on as what they are.
 use super::FRAME;
+use super::pace::{Gait, Pace};
 use super::refusal::{Code, Refusal, as_io, reset as as_reset};
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::{Reason, RecvStream, SendStream};
@@ -7,7 +8,7 @@ use h2::{Reason, RecvStream, SendStream};
 use std::io;
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -41,13 +42,14 @@ pub(super) async fn both(
     socket: TcpStream,
     mut recv: RecvStream,
     send: SendStream<Bytes>,
+    pace: &Pace,
     why: impl Future<Output = Option<String>>,
 ) {
     let mut service = Service { socket, whole: false };
     let said = AtomicBool::new(false);
     let broken = {
         let socket = &service.socket;
-        let (up, down) = (up(socket, &mut recv), down(socket, send, &said, why));
+        let (up, down) = (up(socket, &mut recv), down(socket, send, pace, &said, why));
         tokio::pin!(up, down);
         let (mut up_is_done, mut up_broke, mut held) = (false, false, None);
         loop {
@@ -135,10 +137,11 @@ enum End {
 async fn down(
     service: &TcpStream,
     mut send: SendStream<Bytes>,
+    pace: &Pace,
     said: &AtomicBool,
     why: impl Future<Output = Option<String>>,
 ) -> (SendStream<Bytes>, End) {
-    let ended = pump(service, &mut send, said).await;
+    let ended = pump(service, &mut send, pace, said).await;
     let end = match ended {
         Ok(()) => End::Whole,
         Err(Stopped::Broken) => End::Broken,
@@ -164,8 +167,13 @@ enum Stopped {
     },
 }
 
-async fn pump(service: &TcpStream, send: &mut SendStream<Bytes>, said: &AtomicBool) -> Result<(), Stopped> {
-    let mut size = SMALL;
+async fn pump(
+    service: &TcpStream,
+    send: &mut SendStream<Bytes>,
+    pace: &Pace,
+    said: &AtomicBool,
+) -> Result<(), Stopped> {
+    let (mut size, mut gait) = (SMALL, Gait::default());
     loop {
         let room = room(send, size).await.map_err(|_| Stopped::Broken)?;
         let piece = match read(service, send, room.min(size)).await {
@@ -179,6 +187,7 @@ async fn pump(service: &TcpStream, send: &mut SendStream<Bytes>, said: &AtomicBo
             return Err(Stopped::Unsaid { whole: true });
         }
         said.store(true, Ordering::Relaxed);
+        std::future::poll_fn(|cx| pace.poll_enter(cx, &mut gait, n, Instant::now())).await;
         send.send_data(piece, last).map_err(|_| Stopped::Broken)?;
         if last {
             return Ok(());

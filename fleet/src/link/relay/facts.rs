@@ -1,5 +1,6 @@
 //! What the driver of a multiplex and its streams share: how many there are, to where, and whether the other end lives.
 use super::near::Multiplex;
+use super::pace::Pace;
 use crate::link::handler::lock;
 use futures_util::task::AtomicWaker;
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ pub(super) struct Facts {
     /// Whether a ping is wanted, and who is to send it.
     asked: AtomicBool,
     driver: AtomicWaker,
+    pub(super) pace: Pace,
 }
 
 #[derive(Debug)]
@@ -44,6 +46,7 @@ impl Facts {
             received,
             asked: AtomicBool::new(false),
             driver: AtomicWaker::new(),
+            pace: Pace::default(),
         }
     }
 
@@ -107,6 +110,10 @@ impl Guard {
 
     pub(super) fn lost(&self) -> String {
         self.multiplex.lost()
+    }
+
+    pub(super) fn pace(&self) -> &Pace {
+        &self.multiplex.facts.pace
     }
 }
 

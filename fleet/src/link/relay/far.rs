@@ -2,6 +2,7 @@
 use super::copy;
 use super::gather::{Gather, Packets};
 use super::grant::Grant;
+use super::pace::Pace;
 use super::preamble;
 use super::refusal::{Code, Refusal};
 use super::rtt::{self, Meter};
@@ -79,30 +80,34 @@ where
     let mut meter = Meter::new(connection.ping_pong());
     let mut again = tokio::time::interval(rtt::BETWEEN);
     let mut streams = JoinSet::new();
+    let pace = Arc::<Pace>::default();
     loop {
         let next = std::future::poll_fn(|cx| {
-            if let Some(window) = meter.poll(cx) {
+            if let Some(window) = meter.poll(cx, &pace) {
                 let _ = connection.set_initial_window_size(window);
                 admit.measured(meter.best.unwrap_or_default());
             }
+            meter.poll_pace(cx, &pace);
             connection.poll_accept(cx)
         });
         tokio::select! {
             next = next => match next {
                 Some(Ok((request, respond))) => {
-                    let admit = admit.clone();
-                    streams.spawn(async move { stream(request, respond, admit.as_ref()).await });
+                    let (admit, pace) = (admit.clone(), pace.clone());
+                    streams.spawn(async move { stream(request, respond, admit.as_ref(), &pace).await });
                 }
                 Some(Err(error)) => return Err(io::Error::other(error)),
                 None => return Ok(()),
             },
             Some(_) = streams.join_next(), if !streams.is_empty() => {}
-            _ = again.tick() => meter.ask(),
+            _ = again.tick() => {
+                meter.ask();
+            }
         }
     }
 }
 
-async fn stream(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, admit: &dyn Admit) {
+async fn stream(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, admit: &dyn Admit, pace: &Pace) {
     let _counted = admit.counted();
     let dialled = {
         let gone = std::future::poll_fn(|cx| respond.poll_reset(cx));
@@ -123,7 +128,7 @@ async fn stream(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, 
                 };
                 // One that ends with its grant is reset at both ends.
                 tokio::select! {
-                    () = copy::both(service, request.into_body(), send, why) => {}
+                    () = copy::both(service, request.into_body(), send, pace, why) => {}
                     () = grant => {}
                 }
             }

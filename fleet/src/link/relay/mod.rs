@@ -8,6 +8,7 @@ mod far;
 mod gather;
 mod grant;
 mod near;
+mod pace;
 mod preamble;
 mod refusal;
 mod rtt;

@@ -166,7 +166,7 @@ async fn drive(mut connection: Connection<Gather<ChannelStream>, Bytes>, facts: 
     let mut meter = Meter::new(connection.ping_pong());
     let mut again = tokio::time::interval(rtt::BETWEEN);
     let result = std::future::poll_fn(|cx| {
-        if let Some(window) = meter.poll(cx) {
+        if let Some(window) = meter.poll(cx, &facts.pace) {
             // Refused while an earlier change is not confirmed: then the next measurement does it.
             let _ = connection.set_initial_window_size(window);
             let us = meter.best.map_or(0, |best| best.as_micros().max(1));
@@ -175,6 +175,7 @@ async fn drive(mut connection: Connection<Gather<ChannelStream>, Bytes>, facts: 
         if facts.poll_asked(cx) {
             meter.ask();
         }
+        meter.poll_pace(cx, &facts.pace);
         if again.poll_tick(cx).is_ready() {
             // Registers the timer for its next tick.
             let _ = again.poll_tick(cx);
@@ -186,4 +187,5 @@ async fn drive(mut connection: Connection<Gather<ChannelStream>, Bytes>, facts: 
     if let Err(error) = result {
         *lock(&facts.why) = Some(error.to_string());
     }
+    facts.pace.over();
 }

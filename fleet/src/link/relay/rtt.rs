@@ -1,5 +1,6 @@
 //! The round trip of a multiplex, and the credit that fits it.
 use super::STREAM_WINDOW;
+use super::pace::Pace;
 use crate::link::distance::NEAR;
 use h2::{Ping, PingPong};
 use std::task::{Context, Poll};
@@ -25,19 +26,28 @@ impl Meter {
         Self { pings, sent: None, best: None }
     }
 
-    /// Asks, unless an answer is awaited.
-    pub(super) fn ask(&mut self) {
+    /// Asks, unless an answer is awaited; whether one is now.
+    pub(super) fn ask(&mut self) -> bool {
         if self.sent.is_none() && self.pings.as_mut().is_some_and(|pings| pings.send_ping(Ping::opaque()).is_ok()) {
             self.sent = Some(Instant::now());
         }
+        self.sent.is_some()
     }
 
-    /// The credit to give from now on, once an answer has come and changed what is known.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<u32> {
+    /// Asks for `pace`, if it wants to.
+    pub(super) fn poll_pace(&mut self, cx: &Context<'_>, pace: &Pace) {
+        if pace.poll_wanted(cx) && !self.ask() {
+            pace.over();
+        }
+    }
+
+    /// Tells `pace` of an answer that has come, and gives the credit to give from now on, if that changed what is known.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, pace: &Pace) -> Option<u32> {
         let (pings, sent) = (self.pings.as_mut()?, self.sent?);
         let Poll::Ready(Ok(_)) = pings.poll_pong(cx) else { return None };
         self.sent = None;
         let took = sent.elapsed();
+        pace.answered(self.best.map_or(took, |best| best.min(took)));
         if self.best.is_some_and(|best| best <= took) {
             return None;
         }

@@ -1,12 +1,14 @@
 //! One stream of the multiplex, as the client's end sees it.
 use super::FRAME;
 use super::facts::Guard;
+use super::pace::Gait;
 use super::refusal::{Refusal, as_io, reset};
 use bytes::{Buf, Bytes};
 use h2::{Reason, RecvStream, SendStream};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The largest piece that is taken at once: two packets.
@@ -20,12 +22,13 @@ pub(in crate::link) struct MuxStream {
     piece: Bytes,
     eof: bool,
     sent_eof: bool,
+    gait: Gait,
     guard: Guard,
 }
 
 impl MuxStream {
     pub(super) fn new(send: SendStream<Bytes>, recv: RecvStream, guard: Guard) -> Self {
-        Self { send, recv, piece: Bytes::new(), eof: false, sent_eof: false, guard }
+        Self { send, recv, piece: Bytes::new(), eof: false, sent_eof: false, gait: Gait::default(), guard }
     }
 
     fn error(&self, error: &h2::Error) -> io::Error {
@@ -98,6 +101,8 @@ impl AsyncWrite for MuxStream {
             let room = self.send.capacity().min(PIECE);
             if room > 0 {
                 let piece = buf.get(..room).unwrap_or(buf);
+                let this = &mut *self;
+                ready!(this.guard.pace().poll_enter(cx, &mut this.gait, piece.len(), Instant::now()));
                 if self.send.send_data(Bytes::copy_from_slice(piece), false).is_err() {
                     return Poll::Ready(Err(self.broken(cx)));
                 }
