@@ -260,7 +260,8 @@ impl Link {
         let road = self.roads.of(host, paths, command);
         match road.open(&self.pool, endpoint, budget).await {
             Some(opened) => opened,
-            None => self.open(host, paths, endpoint, until.saturating_duration_since(Instant::now())).await,
+            // Beside it: a future is as large as its largest part, and a thousand may be open at once.
+            None => Box::pin(self.open(host, paths, endpoint, until.saturating_duration_since(Instant::now()))).await,
         }
     }
 

@@ -229,3 +229,13 @@ async fn an_unused_multiplex_goes_after_a_while_with_its_session() {
     until("the multiplex to go", || link.roads().is_empty()).await;
     until("the session to be ended", || link.pool.sessions().is_empty()).await;
 }
+
+#[test]
+fn opening_a_stream_costs_little_memory_while_a_thousand_of_them_are_opened() {
+    let link = Link::new(LinkConfig::default());
+    let (host, endpoint) = (host(), "127.0.0.1:1".parse().unwrap());
+    let size = size_of_val(&link.relay(&host, &[], None, endpoint, SHORT));
+    let direct = size_of_val(&link.open(&host, &[], endpoint, SHORT));
+    eprintln!("relay {size} bytes, direct {direct} bytes");
+    assert!(size < 1536, "{size} bytes");
+}
