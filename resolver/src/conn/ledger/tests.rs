@@ -349,7 +349,7 @@ async fn a_route_tells_its_last_success_and_its_last_failure_with_the_hop() {
 #[tokio::test]
 async fn a_probe_that_reaches_its_service_is_no_traffic_and_no_success_and_ends_a_failure() {
     let ledger = Ledger::new();
-    let (slot, entry) = enter(&ledger, Some("c"), &fleet_backend(), 9);
+    let (_slot, entry) = enter(&ledger, Some("c"), &fleet_backend(), 9);
     let mut entry = entry.unwrap();
     entry.refused(Refusal::Unreachable, "no path", (Blame::Remote, Hop::Session), true);
     drop(entry);
