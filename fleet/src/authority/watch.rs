@@ -53,26 +53,54 @@ where
     let (input, mut output) = tokio::io::split(io);
     say(&mut output, &format!("{WORD}{VERSION} every={}\n", EVERY.as_secs())).await?;
     let wants_changes = AtomicBool::new(false);
-    let mut last = None;
-    let ended = tokio::select! {
+    let mut reader = Reader { holders, last: None };
+    tokio::select! {
         told = versions(bulletin, &mut output, &wants_changes) => told,
-        () = heard(input, &wants_changes, holders, &mut last) => Ok(()),
-    };
-    if let Some(last) = last {
-        let holders = holders.clone();
-        noted(move || holders.gone(&last, jiff::Timestamp::now())).await;
+        () = heard(input, &wants_changes, &mut reader) => Ok(()),
     }
-    ended
 }
 
-/// Until the reader is gone. `last`: what it said last.
-async fn heard(input: impl AsyncRead + Unpin, wants_changes: &AtomicBool, holders: &Holders, last: &mut Option<Heard>) {
+/// Who reads, as far as it says so. However its watch ends, also with its session, it is known to have ended.
+struct Reader<'h> {
+    holders: &'h Holders,
+    /// What it said last.
+    last: Option<Heard>,
+}
+
+impl Reader<'_> {
+    /// What cannot be kept is nobody's failure: its host says it again, and can be asked.
+    async fn keep(&mut self, said: &str) {
+        let Ok(holding) = serde_json::from_str::<Holding>(said) else { return };
+        let holders = self.holders.clone();
+        let kept = tokio::task::spawn_blocking(move || holders.record(&holding, jiff::Timestamp::now())).await;
+        match kept {
+            Ok(Ok(Some(heard))) => self.last = Some(heard),
+            Ok(Err(error)) => unkept(&error),
+            Ok(Ok(None)) | Err(_) => {}
+        }
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        if let Some(last) = &self.last
+            && let Err(error) = self.holders.gone(last, jiff::Timestamp::now())
+        {
+            unkept(&error);
+        }
+    }
+}
+
+fn unkept(error: &DiskError) {
+    tracing::debug!(target: "stado::fleet", "what a host holds was not kept: {error}");
+}
+
+/// Until the reader is gone.
+async fn heard(input: impl AsyncRead + Unpin, wants_changes: &AtomicBool, reader: &mut Reader<'_>) {
     let mut lines = BufReader::with_capacity(128, input);
     while let Ok(Some(said)) = line(&mut lines).await {
         if let Some(holding) = said.strip_prefix(HOLDS) {
-            if let Some(kept) = keep(holders, holding).await {
-                *last = Some(kept);
-            }
+            reader.keep(holding).await;
             continue;
         }
         let mut words = said.strip_prefix(WORD).unwrap_or_default().split_whitespace();
@@ -80,24 +108,6 @@ async fn heard(input: impl AsyncRead + Unpin, wants_changes: &AtomicBool, holder
         if version.is_some_and(|version| version >= VERSION) && words.any(|word| word == CHANGES) {
             wants_changes.store(true, Ordering::Relaxed);
         }
-    }
-}
-
-/// What cannot be kept is nobody's failure: its host says it again, and can be asked.
-async fn keep(holders: &Holders, said: &str) -> Option<Heard> {
-    let holding = serde_json::from_str::<Holding>(said).ok()?;
-    let holders = holders.clone();
-    noted(move || holders.record(&holding, jiff::Timestamp::now())).await?
-}
-
-async fn noted<T: Send + 'static>(write: impl FnOnce() -> Result<T, DiskError> + Send + 'static) -> Option<T> {
-    match tokio::task::spawn_blocking(write).await {
-        Ok(Ok(done)) => Some(done),
-        Ok(Err(error)) => {
-            tracing::debug!(target: "stado::fleet", "what a host holds was not kept: {error}");
-            None
-        }
-        Err(_) => None,
     }
 }
 
