@@ -82,6 +82,14 @@ pub fn add_member(document: &Document, member: &Member, adopt: bool) -> Result<E
     Ok(draft.finish())
 }
 
+/// Whether the target is there, with this key of its own.
+pub fn is_member(document: &Document, name: &str, key: &str) -> bool {
+    let targets = document.section("targets").and_then(Value::as_array);
+    let mut named =
+        targets.into_iter().flatten().filter(|target| target.get("name").and_then(Value::as_str) == Some(name));
+    named.any(|target| keys(target).any(|own| same_key(own, key)))
+}
+
 fn keys(target: &Value) -> impl Iterator<Item = &str> {
     target.get("resolver_keys").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }

@@ -29,7 +29,7 @@ pub use consumer::{Binding, Bound, ConsumerAdded, ConsumerRemoved, NewConsumer, 
 pub use diff::{Difference, diff};
 pub use guard::{GuardRefusal, Overrides, guard_push};
 pub use host::{NewHost, add_host, remove_host};
-pub use member::{Member, add_member, found, found_in};
+pub use member::{Member, add_member, found, found_in, is_member};
 pub use path::read_path;
 pub use placement::{Claim, claim, claims, commit_move, release};
 pub use promote::{Promotion, promote};

@@ -3,8 +3,9 @@ use super::wire::VERSION;
 use super::{Candidate, Shelf, Use, Verdict, Welcome};
 use crate::authority::{Exec, RegistryError, Source, again_while_moved, commit_edit, fetch_for_write};
 use crate::document::Document;
-use crate::edit::{Member, add_member, check_write};
+use crate::edit::{Member, add_member, check_write, is_member};
 use crate::fault::Class;
+use crate::name::TargetName;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -42,23 +43,30 @@ pub async fn admit(
     }
     let key =
         russh::keys::PublicKey::from_openssh(&candidate.key).map_err(|_| refused("the key is no public key".into()))?;
-    let used = Use { target: candidate.name.clone(), key: candidate.key.clone(), from: from.clone(), at: now };
+    let (target, host) = (candidate.name.clone(), candidate.key.clone());
+    let used = Use { target, key: host.clone(), from: from.clone(), at: now, let_in: false };
     let verdict = on_shelf(shelf, invitation.clone(), move |book, invitation| book.show(invitation, used)).await?;
     if let Verdict::Refused(sentence) = verdict {
         let print = key.fingerprint(russh::keys::HashAlg::Sha256);
         tracing::warn!(target: "stado::fleet", "stado fleet: {} from {from} with {print} was not let in: {sentence}", candidate.name);
         return Err(refused(sentence));
     }
-    match declare(source, exec, candidate).await {
+    let known = match &verdict {
+        Verdict::Known(name) => Some(name),
+        _ => None,
+    };
+    match declare(source, exec, candidate, known).await {
         Ok(mut welcome) => {
-            welcome.again |= verdict == Verdict::Again;
+            welcome.again |= verdict != Verdict::Taken;
+            if known.is_none() {
+                on_shelf(shelf, invitation.clone(), move |book, invitation| book.let_in(invitation, &host)).await?;
+            }
             let print = key.fingerprint(russh::keys::HashAlg::Sha256);
             tracing::info!(target: "stado::fleet", "stado fleet: {} joined from {from} with {print}", candidate.name);
             Ok(welcome)
         }
         Err(error) => {
             if verdict == Verdict::Taken && matches!(error.class, Class::Refused | Class::Config | Class::Usage) {
-                let host = candidate.key.clone();
                 on_shelf(shelf, invitation.clone(), move |book, invitation| book.reopen(invitation, &host)).await?;
             }
             Err(error)
@@ -76,16 +84,36 @@ async fn on_shelf<T: Send + 'static>(
     changed.unwrap_or_else(|e| Err(RegistryError::new(Class::Unknown, e.to_string())))
 }
 
-/// Writes the host into the registry, again as long as other writers are first.
-async fn declare(source: &Source, exec: &dyn Exec, candidate: &Candidate) -> Result<Welcome, RegistryError> {
-    again_while_moved(|| declare_once(source, exec, candidate), |error| error.class).await
+/// Writes the host into the registry, again as long as other writers are first. `known`: as what its invitation has let it
+/// in already, which it does once.
+async fn declare(
+    source: &Source,
+    exec: &dyn Exec,
+    candidate: &Candidate,
+    known: Option<&TargetName>,
+) -> Result<Welcome, RegistryError> {
+    again_while_moved(|| declare_once(source, exec, candidate, known), |error| error.class).await
 }
 
-async fn declare_once(source: &Source, exec: &dyn Exec, candidate: &Candidate) -> Result<Welcome, RegistryError> {
+async fn declare_once(
+    source: &Source,
+    exec: &dyn Exec,
+    candidate: &Candidate,
+    known: Option<&TargetName>,
+) -> Result<Welcome, RegistryError> {
     let read = fetch_for_write(source, exec).await?;
     let (held, version) = read.ok_or_else(|| RegistryError::absent(&source.location()))?;
     let refused = |e: &dyn std::fmt::Display| RegistryError::new(Class::Refused, e.to_string());
     allowed(&held, "allow_join").map_err(|e| refused(&e))?;
+    if let Some(name) =
+        known.filter(|name| **name != candidate.name || !is_member(&held, name.as_str(), &candidate.key))
+    {
+        let sentence = format!(
+            "this invitation has let this host in as {name} before, and the registry has it no more: an invitation lets a host in \
+             once. Ask for another one (`stado fleet invite` on the host that keeps the registry)"
+        );
+        return Err(refused(&sentence));
+    }
     let edited = add_member(&held, &member(candidate), false).map_err(|e| refused(&e))?;
     let authority = held.authority().and_then(|name| name.parse().ok());
     let authority = authority.ok_or_else(|| refused(&"the registry here names no authority"))?;

@@ -57,6 +57,14 @@ pub struct Use {
     pub from: String,
     /// When.
     pub at: Timestamp,
+    /// The registry has had it: from then on the invitation does no more than go on for as long as it has.
+    #[serde(default = "yes")]
+    pub let_in: bool,
+}
+
+/// Of what was written down before it was told apart: nobody comes back in by it.
+fn yes() -> bool {
+    true
 }
 
 /// A host that was refused.
@@ -109,6 +117,8 @@ pub enum Verdict {
     Taken,
     /// The same host once more: it goes on where it was cut.
     Again,
+    /// The same host once more, after it was let in as this one: it goes on, unless the registry has it no more.
+    Known(TargetName),
     /// Not; the sentence, for whoever showed it.
     Refused(String),
 }
@@ -195,7 +205,7 @@ impl Book {
             Fate::Used => {
                 let Some(used) = record.used.as_ref() else { return Verdict::Again };
                 if used.key == asking.key {
-                    return Verdict::Again;
+                    return if used.let_in { Verdict::Known(used.target.clone()) } else { Verdict::Again };
                 }
                 let sentence = format!(
                     "invitation {id} was used already, at {} by {} from {}: an invitation lets one host in. If that host is \
@@ -232,6 +242,14 @@ impl Book {
                 record.used = Some(asking);
                 Verdict::Taken
             }
+        }
+    }
+
+    /// The registry has the host now.
+    pub fn let_in(&mut self, key: &str, host: &str) {
+        let record = self.invitations.iter_mut().find(|record| record.key == key);
+        if let Some(used) = record.and_then(|record| record.used.as_mut()).filter(|used| used.key == host) {
+            used.let_in = true;
         }
     }
 

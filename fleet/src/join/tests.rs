@@ -82,6 +82,13 @@ impl Authority {
         admit(&self.shelf, &Source::Store(self.store.clone()), &Nobody, &presented, at(seconds)).await
     }
 
+    async fn remove(&self, host: &str) {
+        let stored = self.store.read().await.unwrap().unwrap();
+        let document = crate::document::Document::parse(stored.bytes).unwrap();
+        let edited = crate::edit::remove_host(&document, host).unwrap();
+        self.store.swap(Expected::Version(stored.version), edited.document.bytes().to_vec()).await.unwrap();
+    }
+
     async fn hosts(&self) -> Vec<String> {
         let stored = self.store.read().await.unwrap().unwrap();
         let document = crate::document::Document::parse(stored.bytes).unwrap();
@@ -106,6 +113,28 @@ async fn an_invitation_lets_one_host_in_and_the_same_host_again_whenever_it_was_
     assert!(again.again);
     assert_eq!(authority.hosts().await, ["tower", "laptop"]);
     assert!(authority.shelf.read().unwrap().warnings().is_empty(), "that is no theft");
+}
+
+#[tokio::test]
+async fn a_host_that_left_or_was_removed_does_not_come_back_by_the_invitation_that_let_it_in() {
+    let authority = Authority::new().await;
+    let invitation = authority.invite(3600, None);
+    authority.show(&invitation, ("laptop", 10), 5).await.unwrap();
+    let other = authority.show(&invitation, ("desk", 10), 6).await.unwrap_err();
+    assert!(
+        other.sentence.contains("has let this host in as laptop before"),
+        "no second name either: {}",
+        other.sentence
+    );
+    authority.remove("laptop").await;
+    for name in ["laptop", "desk"] {
+        let error = authority.show(&invitation, (name, 10), 60).await.unwrap_err();
+        assert_eq!(error.class, Class::Refused);
+        assert!(error.sentence.contains("lets a host in once"), "{}", error.sentence);
+    }
+    assert_eq!(authority.hosts().await, ["tower"]);
+    let fresh = authority.invite(3600, None);
+    assert!(!authority.show(&fresh, ("laptop", 10), 70).await.unwrap().again, "another one does");
 }
 
 #[tokio::test]
