@@ -168,16 +168,7 @@ async fn an_s3_server_frozen_for_twenty_seconds_is_told_in_time_and_no_write_is_
 async fn an_object_api_frozen_for_twenty_seconds_is_told_as_a_wait_and_no_write_is_lost_or_doubled() {
     const TOKEN: &str = "the-token-of-probierz";
     let home = Home::new();
-    home.write(".stado/object-token", TOKEN);
-    let policies = json!([{"prefix": "", "actions": ["get", "put", "stat"]}]);
-    let namespace = json!({"token_file": "~/.stado/object-token", "prefix_policies": policies});
-    let api = json!({"bind": "127.0.0.1:0", "namespaces": {"probierz": namespace}});
-    home.write(".stado/config.json", json!({ "object_api": api }).to_string());
-    let server = home.start("storage", STADO, &["storage", "serve"]);
-    let url = wait_for("the object API says where it is", PATIENCE, || {
-        let log = server.log();
-        Some(log.split_once("object API at ")?.1.split_once(' ')?.0.to_owned())
-    });
+    let (server, url) = home.serve_objects(TOKEN);
     let token_file = home.write("token", TOKEN);
     let config = ObjectConfig { address: Address::parse(STORAGE_URL, &url).unwrap(), token_file, ca_file: None };
     let store: Arc<dyn RegistryStore> = Arc::new(ObjectStore::new(config, Arc::new(NoRoutes)).unwrap());

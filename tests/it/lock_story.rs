@@ -1,7 +1,7 @@
 //! What another process holds is waited for, told with its file, and had when it is given back (design, rule 4).
 use crate::support::home::{Home, STADO};
 use crate::support::process::Process;
-use crate::support::{PATIENCE, wait_for, wait_until};
+use crate::support::{PATIENCE, wait_until};
 use rustix::process::Signal;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -22,16 +22,7 @@ fn served() -> (Home, Process, String) {
     ]});
     let file = home.write("registry.json", registry.to_string());
     home.stado(&["registry", "push", file.to_str().unwrap()]).ok();
-    home.write(".stado/object-token", TOKEN);
-    let policies = json!([{"prefix": "", "actions": ["get", "put", "stat"]}]);
-    let namespace = json!({"token_file": "~/.stado/object-token", "prefix_policies": policies});
-    let api = json!({"bind": "127.0.0.1:0", "namespaces": {"probierz": namespace}});
-    home.write(".stado/config.json", json!({ "object_api": api }).to_string());
-    let server = home.start("storage", STADO, &["storage", "serve"]);
-    let url = wait_for("the object API says where it is", PATIENCE, || {
-        let log = server.log();
-        Some(log.split_once("object API at ")?.1.split_once(' ')?.0.to_owned())
-    });
+    let (server, url) = home.serve_objects(TOKEN);
     (home, server, url)
 }
 

@@ -1,9 +1,8 @@
 //! `stado storage serve`: the store of one host, used by another through the object API and by its own commands.
 use crate::support::fleet::Fleet;
 use crate::support::home::STADO;
-use crate::support::process::{Process, run};
+use crate::support::process::run;
 use crate::support::python;
-use crate::support::{PATIENCE, wait_for};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -26,10 +25,7 @@ fn one_store_is_used_through_the_object_api_and_by_its_own_host() {
     let refused = home.stado(&["storage", "serve", "--bind", "0.0.0.0:0"]).exits(1);
     assert!(refused.stderr.contains("must bind a loopback address"), "{}", refused.stderr);
     let server = home.start("storage", STADO, &["storage", "serve", "--bind", "127.0.0.1:0"]);
-    let url = wait_for("the object API says where it is", PATIENCE, || {
-        let log = server.log();
-        Some(log.split_once("object API at ")?.1.split_once(' ')?.0.to_owned())
-    });
+    let url = server.object_api();
 
     // The other host founds the registry through the API; the host itself reads and writes the same file.
     let desk = &fleet.hosts[1].home;
@@ -69,10 +65,7 @@ fn an_object_api_answers_a_client_that_is_not_ours() {
         json!({"object_api": {"bind": "127.0.0.1:0", "namespaces": namespaces}}).to_string(),
     );
     let server = home.start("storage", STADO, &["storage", "serve"]);
-    let url = wait_for("the object API says where it is", PATIENCE, || {
-        let log = server.log();
-        Some(log.split_once("object API at ")?.1.split_once(' ')?.0.to_owned())
-    });
+    let url = server.object_api();
     let body = home.write("body", "x".repeat(3_000_000));
     // The token comes from a file, as it should.
     let header = home.write("header", format!("Authorization: Bearer {TOKEN}\n"));
@@ -91,14 +84,6 @@ fn an_object_api_answers_a_client_that_is_not_ours() {
     assert_eq!(wrong.stdout, r#"{"error":"unauthorized"}"#);
     curl(&["-X", "DELETE", &object]).ok();
     assert!(server.stop().success());
-}
-
-/// Where a server says that it is.
-fn url_of(server: &Process) -> String {
-    wait_for("the object API says where it is", PATIENCE, || {
-        let log = server.log();
-        Some(log.split_once("object API at ")?.1.split_once(' ')?.0.to_owned())
-    })
 }
 
 #[test]
@@ -134,7 +119,7 @@ fn every_route_and_body_is_as_the_contract_says_to_a_client_in_another_language(
 
     config(json!({}));
     let server = home.start("plain", STADO, &["storage", "serve"]);
-    let url = url_of(&server);
+    let url = server.object_api();
     assert!(url.starts_with("http://"), "{url}");
     judged(&url, &[]);
     assert!(server.stop().success());
@@ -143,7 +128,7 @@ fn every_route_and_body_is_as_the_contract_says_to_a_client_in_another_language(
     let _ = std::fs::remove_dir_all(home.file(".stado/local-storage"));
     config(json!({"bind": "0.0.0.0:0", "tls": {"cert_file": "~/localhost.pem", "key_file": "~/localhost-key.pem"}}));
     let server = home.start("tls", STADO, &["storage", "serve"]);
-    let url = url_of(&server);
+    let url = server.object_api();
     assert!(url.starts_with("https://0.0.0.0:"), "with TLS, beyond loopback: {url}");
     judged(&url.replace("0.0.0.0", "localhost"), &["--ca", "ca.pem"]);
     assert!(server.stop().success());

@@ -1,6 +1,7 @@
 //! A person's account on one host: a home of its own and nothing inherited.
 use super::ports::{self, Lease};
 use super::process::{self, Process, Run};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -122,5 +123,17 @@ impl Home {
     /// Starts a process that outlives the call; its output goes to `<name>.log` in the home.
     pub fn start(&self, name: &str, program: impl AsRef<Path>, args: &[&str]) -> Process {
         Process::start(&mut self.command(program, args), &self.file(&format!("{name}.log")))
+    }
+
+    /// Serves what is stored here, as the namespace `probierz`, to whoever has `token`; with the address.
+    pub fn serve_objects(&self, token: &str) -> (Process, String) {
+        self.write(".stado/object-token", token);
+        let policies = json!([{"prefix": "", "actions": ["get", "put", "stat"]}]);
+        let namespace = json!({"token_file": "~/.stado/object-token", "prefix_policies": policies});
+        let api = json!({"bind": "127.0.0.1:0", "namespaces": {"probierz": namespace}});
+        self.write(".stado/config.json", json!({ "object_api": api }).to_string());
+        let server = self.start("storage", STADO, &["storage", "serve"]);
+        let url = server.object_api();
+        (server, url)
     }
 }

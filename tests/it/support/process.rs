@@ -1,5 +1,5 @@
 //! Processes that end with the value that started them.
-use super::{PATIENCE, wait_until};
+use super::{PATIENCE, wait_for, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::Write;
@@ -91,6 +91,16 @@ impl Process {
     pub fn kill9(mut self) {
         self.signal(Signal::KILL);
         self.wait();
+    }
+}
+
+impl Process {
+    /// Where an object API says that it is.
+    pub fn object_api(&self) -> String {
+        wait_for("the object API says where it is", PATIENCE, || {
+            let log = self.log();
+            Some(log.split_once("object API at ")?.1.split_once(' ')?.0.to_owned())
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::http::tls::CertNames;
 use crate::http::{HttpContext, Limits, Observer, Protocol, Routes, Site, Table};
 use bytes::Bytes;
 use h2::client::SendRequest;
-use h2::{RecvStream, SendStream};
+use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request, Response};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -63,6 +63,20 @@ impl Rig {
     /// One request without a body.
     pub(super) async fn get(&self, url: &str) -> Answer {
         self.ask(Request::get(url).body(()).unwrap(), b"").await
+    }
+
+    /// An answer that begins with `half` and is reset then: with what.
+    pub(super) async fn half(&self) -> Option<Reason> {
+        let mut client = self.client().await;
+        let (response, _) = client.send_request(Request::get("http://a.test/").body(()).unwrap(), true).unwrap();
+        let mut body = soon(response).await.unwrap().into_body();
+        assert_eq!(soon(body.data()).await.unwrap().unwrap(), "half");
+        loop {
+            match soon(body.data()).await.unwrap() {
+                Ok(piece) => assert!(piece.is_empty(), "{piece:?}"),
+                Err(error) => return error.reason(),
+            }
+        }
     }
 
     /// One request with a body.

@@ -164,17 +164,7 @@ async fn what_came_before_a_reset_comes_before_the_reset() {
     let one = backend(answers_and_resets).await;
     let rig = Rig::start(&[("a.test", Protocol::H2c, one)]).await;
     for _ in 0..20 {
-        let mut client = rig.client().await;
-        let (response, _) = client.send_request(Request::get("http://a.test/").body(()).unwrap(), true).unwrap();
-        let mut body = soon(response).await.unwrap().into_body();
-        assert_eq!(soon(body.data()).await.unwrap().unwrap(), "half");
-        let error = loop {
-            match soon(body.data()).await.unwrap() {
-                Ok(piece) => assert!(piece.is_empty(), "{piece:?}"),
-                Err(error) => break error,
-            }
-        };
-        assert_eq!(error.reason(), Some(Reason::HTTP_1_1_REQUIRED));
+        assert_eq!(rig.half().await, Some(Reason::HTTP_1_1_REQUIRED));
     }
 }
 
