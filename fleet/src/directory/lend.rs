@@ -71,14 +71,23 @@ impl Directory {
         }
     }
 
+    /// The service of this host's mesh that the directory publishes at an address of this host, which serves it.
+    pub fn published_at(&self, endpoint: SocketAddr) -> Option<String> {
+        let mut here = self.declared_at(endpoint).filter(|(_, service)| service.active_host == self.host);
+        here.find_map(|(_, service)| Some(service.published.as_ref()?.mesh.to_string()))
+    }
+
     /// Services that the directory declares at an address of this host, and that are `wanted`.
     fn placed(&self, endpoint: SocketAddr, wanted: impl Fn(&DirectoryService) -> bool) -> Vec<LogicalName> {
+        self.declared_at(endpoint).filter(|(_, service)| wanted(service)).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn declared_at(&self, endpoint: SocketAddr) -> impl Iterator<Item = (&LogicalName, &DirectoryService)> {
         let services = self.registry.directory.iter().flat_map(|d| &d.services);
-        let here = services.filter(|(_, service)| {
+        services.filter(move |(_, service)| {
             let declared = service.endpoints.get(&self.host);
-            wanted(service) && declared.is_some_and(|declared| declared.addr.candidates().contains(&endpoint))
-        });
-        here.map(|(name, _)| name.clone()).collect()
+            declared.is_some_and(|declared| declared.addr.candidates().contains(&endpoint))
+        })
     }
 
     fn uses(&self, host: Option<&TargetName>, service: &LogicalName) -> bool {

@@ -6,7 +6,7 @@ use crate::cmd::fleet::Fleet;
 use stado_fleet::admit::Snapshot;
 use stado_fleet::authority::{self, Source};
 use stado_fleet::directory::{Directory, Lent};
-use stado_fleet::document::{DirectoryService, Registry};
+use stado_fleet::document::Registry;
 use stado_fleet::ledger;
 use stado_fleet::link::relay::{Admit, Admitting, Code, Explaining, Grant, Refusal, withdrawn};
 use std::net::SocketAddr;
@@ -32,18 +32,6 @@ impl Placed {
     /// `daemon`: this host's, which knows what became of connections to its frontends.
     pub(super) fn new(fleet: Fleet, key: Option<String>, daemon: Api) -> Self {
         Self { fleet, key, held: Belief::new(BELIEVED), ends: Ends::new(daemon) }
-    }
-
-    /// The service of this host's mesh that the directory says is published at `endpoint`.
-    fn published(&self, endpoint: SocketAddr) -> Option<String> {
-        let directory = self.held.last()?;
-        let services = directory.registry().directory.as_ref()?.services.values();
-        let is_there = |service: &&DirectoryService| {
-            let endpoints =
-                service.endpoints.get(directory.host()).filter(|_| service.active_host == *directory.host());
-            endpoints.is_some_and(|declared| declared.addr.candidates().contains(&endpoint))
-        };
-        services.filter(is_there).find_map(|service| Some(service.published.as_ref()?.mesh.to_string()))
     }
 
     /// Reads again what this host's resolver has news of, as long as streams go by it. Never returns.
@@ -133,6 +121,7 @@ impl Admit for Placed {
     }
 
     fn why_ended(&self, endpoint: SocketAddr, client: SocketAddr) -> Explaining<'_> {
-        Box::pin(self.ends.why(self.published(endpoint), endpoint, client))
+        let published = self.held.last().and_then(|directory| directory.published_at(endpoint));
+        Box::pin(self.ends.why(published, endpoint, client))
     }
 }

@@ -4,7 +4,6 @@ use super::pace::{Gait, Pace};
 use super::refusal::{Code, Refusal, as_io, reset as as_reset};
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::{Reason, RecvStream, SendStream};
-
 use std::io;
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering};
